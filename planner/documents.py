@@ -1,0 +1,55 @@
+"""Shared pieces of the JSON documents that the planner reads: strict numbers and one error."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from planner.errors import SpecError
+
+LARGEST_VALUE = 2**53 - 1
+
+
+def _whole_number(value: Any) -> Any:
+    """Accept whole numbers however they are spelled (18000000, 1.8e7); refuse bool and text."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ValueError("must be a whole number")
+    if isinstance(value, float):
+        if not math.isfinite(value) or not value.is_integer():
+            raise ValueError("must be a whole number")
+        return int(value)
+    return value
+
+
+def _finite_number(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ValueError("must be a number")
+    try:
+        number = float(value)
+    except OverflowError as error:
+        raise ValueError("must be a finite number") from error
+    if not math.isfinite(number):
+        raise ValueError("must be a finite number, not NaN or Infinity")
+    return number
+
+
+WholeNumber = Annotated[int, BeforeValidator(_whole_number), Field(ge=0, le=LARGEST_VALUE)]
+PositiveWhole = Annotated[int, BeforeValidator(_whole_number), Field(ge=1, le=LARGEST_VALUE)]
+FiniteNumber = Annotated[float, BeforeValidator(_finite_number)]
+
+
+class Document(BaseModel):
+    """Base of every document: unknown fields are errors, values never change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def spec_error_from(error: ValidationError, prefix: tuple[str | int, ...] = ()) -> SpecError:
+    """The first complaint of a pydantic validation as the planner's own error."""
+    first = error.errors(include_url=False, include_context=False)[0]
+    path = prefix + tuple(first["loc"])
+    if first["type"] == "extra_forbidden":
+        return SpecError(path, "is not a known field.", "Remove it or check its spelling.")
+    return SpecError(path, first["msg"].removeprefix("Value error, ") + ".")

@@ -1,0 +1,34 @@
+"""What the planner raises when it is given something it cannot plan."""
+
+from __future__ import annotations
+
+
+class PlannerError(Exception):
+    """Base of every error the planner raises on purpose."""
+
+
+class SpecError(PlannerError):
+    """A request or problem is malformed.
+
+    `path` names the field (``("problem", "stages", 3, "forward_ns")``), `message` says what is
+    wrong with it and `remedy` what would be accepted instead.
+    """
+
+    def __init__(self, path: tuple[str | int, ...], message: str, remedy: str = "") -> None:
+        self.path = path
+        self.message = message
+        self.remedy = remedy
+        where = ".".join(str(part) for part in path)
+        super().__init__(f"{where}: {message}" + (f" {remedy}" if remedy else ""))
+
+
+class OrderError(PlannerError):
+    """The given order of operations cannot be executed: it deadlocks or runs out of memory."""
+
+
+class SolverCrash(PlannerError):
+    """A solver process ended without a usable answer. Carries its last log lines."""
+
+    def __init__(self, message: str, log_tail: list[str]) -> None:
+        super().__init__(message)
+        self.log_tail = log_tail

@@ -1,0 +1,74 @@
+"""A pipeline schedule: when every operation starts and ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+OpKind = Literal["F", "B", "W", "O", "R"]
+COMPUTE_KINDS: tuple[OpKind, ...] = ("F", "B", "W")
+TRANSFER_KINDS: tuple[OpKind, ...] = ("O", "R")
+
+
+class Token(NamedTuple):
+    """One operation without its time: forward (F), backward for the input (B) or for the
+    weights (W), offload to the host (O) or reload (R) of one stage and micro-batch."""
+
+    op: OpKind
+    stage: int
+    micro_batch: int
+
+
+class TimedOp(NamedTuple):
+    """One operation with its start and end in nanoseconds from the schedule's zero."""
+
+    op: OpKind
+    stage: int
+    micro_batch: int
+    start_ns: int
+    end_ns: int
+
+    @property
+    def token(self) -> Token:
+        return Token(self.op, self.stage, self.micro_batch)
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Timed operations with the figures that follow from them.
+
+    `peak_memory_bytes` has one entry per device, `host_peak_memory_bytes` one per host.
+    """
+
+    ops: tuple[TimedOp, ...]
+    makespan_ns: int
+    steady_span_ns: int
+    peak_memory_bytes: tuple[int, ...]
+    host_peak_memory_bytes: tuple[int, ...] = ()
+
+    @property
+    def offloads(self) -> int:
+        """How many activations are offloaded and reloaded."""
+        return sum(op.op == "O" for op in self.ops)
+
+    def to_document(self, lower_bound_ns: int | None) -> dict[str, Any]:
+        """The schedule as the JSON document that the API answers with.
+
+        `lower_bound_ns` is a proven bound on the problem's objective, or None.
+        """
+        return {
+            "ops": [
+                {
+                    "op": op.op,
+                    "stage": op.stage,
+                    "micro_batch": op.micro_batch,
+                    "start_ns": op.start_ns,
+                    "end_ns": op.end_ns,
+                }
+                for op in self.ops
+            ],
+            "makespan_ns": self.makespan_ns,
+            "steady_span_ns": self.steady_span_ns,
+            "peak_memory_bytes": list(self.peak_memory_bytes),
+            "lower_bound_ns": lower_bound_ns,
+        }

@@ -1,0 +1,56 @@
+"""From orders to exact times: the earliest schedule that follows given orders of operations.
+
+The orders say in what sequence each device starts its operations and, if wanted, in what sequence
+each host link and host takes its transfers. Every operation then starts as soon as what it waits
+for has ended, which makes its start the longest path to it; waiting for memory depends on when
+other operations end, so the path is followed by simulating the iteration event by event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from planner.pipeline.memory import device_memory_events, host_memory_events, peak_bytes
+from planner.pipeline.orders import Channel, Orders, check_complete, orders_of
+from planner.pipeline.problem import PipelineProblem
+from planner.pipeline.schedule import Schedule, TimedOp
+from planner.pipeline.simulation import Simulation
+
+__all__ = ["Channel", "Orders", "orders_of", "schedule_from_ops", "time_orders"]
+
+
+def time_orders(
+    problem: PipelineProblem, orders: Orders, *, enforce_memory: bool = True
+) -> Schedule:
+    """The earliest schedule in which everything starts in the given orders.
+
+    An allocation (start of F, R, and of B where it allocates) waits until it fits; allocations of
+    one device keep their order. With `enforce_memory=False` device and host limits are ignored.
+    Raises `OrderError` if an operation is missing or doubled, or if the orders deadlock.
+    """
+    check_complete(problem, orders)
+    return schedule_from_ops(problem, Simulation(problem, orders, enforce_memory).run())
+
+
+def schedule_from_ops(problem: PipelineProblem, ops: Iterable[TimedOp]) -> Schedule:
+    """A schedule with the figures that follow from its timed operations."""
+    timed = tuple(sorted(ops, key=lambda op: (op.start_ns, op.end_ns, op.stage, op.micro_batch)))
+    first: dict[int, int] = {}
+    last: dict[int, int] = {}
+    for op in timed:
+        if op.op in "FBW":
+            device = problem.stages[op.stage].device
+            first.setdefault(device, op.start_ns)
+            last[device] = max(last.get(device, 0), op.end_ns)
+    ends = {d: end + problem.devices[d].epilogue_ns for d, end in last.items()}
+    return Schedule(
+        ops=timed,
+        makespan_ns=max(ends.values()) - min(first.values()),
+        steady_span_ns=max(ends[d] - first[d] for d in ends),
+        peak_memory_bytes=tuple(
+            peak_bytes(events)[0] for events in device_memory_events(problem, timed)
+        ),
+        host_peak_memory_bytes=tuple(
+            peak_bytes(events)[0] for events in host_memory_events(problem, timed)
+        ),
+    )
