@@ -1,0 +1,269 @@
+"""The cluster document: GPUs, nodes, host links and efficiencies, read into a `Cluster`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, ValidationError
+
+from planner.cost.hardware_presets import GIB, GPU_ALIASES, GPU_PRESETS
+from planner.cost.presets import find_preset
+from planner.documents import Document, FiniteNumber, PositiveWhole, WholeNumber, spec_error_from
+from planner.errors import SpecError
+from planner.pipeline.problem import Duplex
+
+Path = tuple[str | int, ...]
+Rate = Annotated[FiniteNumber, Field(ge=1, le=1e18)]
+Share = Annotated[FiniteNumber, Field(gt=0, le=1)]
+
+DEFAULT_RESERVED_BYTES = 2 * GIB
+DEFAULT_NETWORK_BYTES_PER_S = 25e9
+LARGEST_GPUS = 2**17
+
+
+class GpuDocument(Document):
+    """One GPU; a `preset` gives the fields that are left out. Rates are per direction."""
+
+    preset: str | None = None
+    name: str | None = None
+    memory_bytes: PositiveWhole | None = None
+    bf16_flop_per_s: Rate | None = Field(default=None, description="Dense peak; absent = no bf16.")
+    fp16_flop_per_s: Rate | None = Field(default=None, description="Dense peak; absent = no fp16.")
+    fp32_flop_per_s: Rate | None = None
+    hbm_bytes_per_s: Rate | None = None
+    nvlink_bytes_per_s: Rate | None = Field(
+        default=None, description="Absent = none: neighbours in a node talk over PCIe."
+    )
+    pcie_bytes_per_s: Rate | None = None
+    network_bytes_per_s: Rate | None = Field(
+        default=None, description="This GPU's share of the network between nodes; default 25e9."
+    )
+    gpus_per_pcie_switch: PositiveWhole | None = Field(
+        default=None, description="Neighbouring GPUs that share one path to the host; default 1."
+    )
+
+
+class EfficiencyDocument(Document):
+    """Shares of the peak rates that programs reach."""
+
+    compute: Share = 0.5
+    hbm: Share = 0.8
+    pcie: Share = 0.8
+    nvlink: Share = 0.8
+    network: Share = 0.8
+
+
+def _named_gpu(value: Any) -> Any:
+    return {"preset": value} if isinstance(value, str) else value
+
+
+class ClusterDocument(Document):
+    """Equal nodes of equal GPUs."""
+
+    gpu: Annotated[
+        GpuDocument, BeforeValidator(_named_gpu, json_schema_input_type=GpuDocument | str)
+    ]
+    nodes: Annotated[PositiveWhole, Field(le=2**17)] = 1
+    gpus_per_node: Annotated[PositiveWhole, Field(le=1024)]
+    gpu_memory_bytes: PositiveWhole | None = Field(
+        default=None, description="Instead of the GPU's own memory size."
+    )
+    pcie_switches: list[list[WholeNumber]] | None = Field(
+        default=None,
+        description="Groups of GPUs of a node (from 0) that share a path to the host; a GPU in "
+        "none has its own.",
+    )
+    pcie_topology: Literal["full_mesh", "switch"] | None = Field(
+        default=None,
+        description="full_mesh: each GPU has its own path to the host; switch: neighbouring "
+        "pairs share one. Default: as the GPU's usual machine.",
+    )
+    host_link_duplex: Literal["full", "half"] = "full"
+    host_memory_bytes: PositiveWhole | None = Field(
+        default=None,
+        description="Host memory per node for offloaded activations; absent = no limit.",
+    )
+    inter_node_bytes_per_s: Rate | None = Field(
+        default=None, description="Per GPU and direction, instead of the GPU preset's."
+    )
+    link_latency_ns: WholeNumber = Field(default=10_000, description="Inside a node.")
+    network_latency_ns: WholeNumber = Field(default=20_000, description="Between nodes.")
+    reserved_bytes: WholeNumber = Field(
+        default=DEFAULT_RESERVED_BYTES,
+        description="Of each GPU, for the CUDA context, NCCL buffers and fragmentation.",
+    )
+    efficiency: EfficiencyDocument = EfficiencyDocument()
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """Peak rates of one GPU; None where it lacks the unit."""
+
+    name: str
+    memory_bytes: int
+    bf16_flop_per_s: float | None
+    fp16_flop_per_s: float | None
+    fp32_flop_per_s: float | None
+    hbm_bytes_per_s: float
+    nvlink_bytes_per_s: float | None
+    pcie_bytes_per_s: float
+    network_bytes_per_s: float
+    gpus_per_pcie_switch: int
+    source: str | None = None
+
+    def peak_flop_per_s(self, precision: str) -> float | None:
+        """Dense peak of `bf16`, `fp16` or `fp32`."""
+        peaks = {
+            "bf16": self.bf16_flop_per_s,
+            "fp16": self.fp16_flop_per_s,
+            "fp32": self.fp32_flop_per_s,
+        }
+        return peaks[precision]
+
+
+@dataclass(frozen=True, slots=True)
+class Efficiency:
+    """Shares of the peak rates that programs reach, each in (0, 1]."""
+
+    compute: float
+    hbm: float
+    pcie: float
+    nvlink: float
+    network: float
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Equal nodes. `switch_of` numbers the path to the host of each GPU of a node."""
+
+    gpu: Gpu
+    nodes: int
+    gpus_per_node: int
+    memory_bytes: int
+    switch_of: tuple[int, ...]
+    host_link_duplex: Duplex
+    host_memory_bytes: int | None
+    link_latency_ns: int
+    network_latency_ns: int
+    reserved_bytes: int
+    efficiency: Efficiency
+
+    @property
+    def gpus(self) -> int:
+        """All GPUs of the cluster."""
+        return self.nodes * self.gpus_per_node
+
+    @property
+    def link_bytes_per_s(self) -> float:
+        """What one GPU sends to another of its node: NVLink, or PCIe without it."""
+        if self.gpu.nvlink_bytes_per_s is None:
+            return self.host_bytes_per_s
+        return self.gpu.nvlink_bytes_per_s * self.efficiency.nvlink
+
+    @property
+    def network_bytes_per_s(self) -> float:
+        """What one GPU sends to another node."""
+        return self.gpu.network_bytes_per_s * self.efficiency.network
+
+    @property
+    def host_bytes_per_s(self) -> float:
+        """What one path to the host carries in one direction."""
+        return self.gpu.pcie_bytes_per_s * self.efficiency.pcie
+
+
+def read_cluster(raw: Mapping[str, Any] | str, path: Path = ("cluster",)) -> Cluster:
+    """Read a cluster document, or a text such as ``"8xA100-40GB"`` or ``"4x8xH100"``
+    (nodes x GPUs per node x GPU). Raises `SpecError` that names the first field at fault."""
+    if not isinstance(raw, (str, Mapping)):
+        raise SpecError(path, "must be a text such as 8xA100-40GB or an object.")
+    fields = _from_text(raw, path) if isinstance(raw, str) else raw
+    try:
+        document = ClusterDocument.model_validate(fields)
+    except ValidationError as error:
+        raise spec_error_from(error, path) from error
+    if document.nodes * document.gpus_per_node > LARGEST_GPUS:
+        raise SpecError(
+            (*path, "nodes"),
+            f"gives {document.nodes * document.gpus_per_node} GPUs; at most {LARGEST_GPUS}.",
+        )
+    gpu = _gpu(document, path if isinstance(raw, str) else (*path, "gpu"))
+    efficiency = document.efficiency
+    return Cluster(
+        gpu=gpu,
+        nodes=document.nodes,
+        gpus_per_node=document.gpus_per_node,
+        memory_bytes=document.gpu_memory_bytes or gpu.memory_bytes,
+        switch_of=_switches(document, gpu, path),
+        host_link_duplex=Duplex(document.host_link_duplex),
+        host_memory_bytes=document.host_memory_bytes,
+        link_latency_ns=document.link_latency_ns,
+        network_latency_ns=document.network_latency_ns,
+        reserved_bytes=document.reserved_bytes,
+        efficiency=Efficiency(**efficiency.model_dump()),
+    )
+
+
+def _from_text(text: str, path: Path) -> dict[str, Any]:
+    match = re.fullmatch(r"(?:(\d{1,6})\s*x\s*)?(\d{1,6})\s*x\s*(\S.*)", text.strip())
+    if match is None:
+        raise SpecError(
+            path,
+            f"{text[:80]!r} is not a cluster.",
+            "Write GPUs x name (8xA100-40GB), nodes x GPUs x name (4x8xH100), or an object.",
+        )
+    nodes, gpus, gpu = match.groups()
+    return {"nodes": int(nodes or 1), "gpus_per_node": int(gpus), "gpu": gpu}
+
+
+def _gpu(document: ClusterDocument, path: Path) -> Gpu:
+    given = document.gpu.model_dump(exclude_none=True, exclude={"preset", "name"})
+    name, source = document.gpu.name or "own GPU", None
+    if document.gpu.preset is not None:
+        preset = find_preset(document.gpu.preset, GPU_PRESETS, GPU_ALIASES, path, "GPU")
+        name, source = document.gpu.name or preset.name, preset.source
+        given = dict(preset.fields) | given
+    for field in ("memory_bytes", "hbm_bytes_per_s", "pcie_bytes_per_s"):
+        if field not in given:
+            raise SpecError((*path, field), "is required.", "Give it, or name a `preset`.")
+    network = document.inter_node_bytes_per_s or given.get("network_bytes_per_s")
+    return Gpu(
+        name=name,
+        memory_bytes=given["memory_bytes"],
+        bf16_flop_per_s=given.get("bf16_flop_per_s"),
+        fp16_flop_per_s=given.get("fp16_flop_per_s"),
+        fp32_flop_per_s=given.get("fp32_flop_per_s"),
+        hbm_bytes_per_s=given["hbm_bytes_per_s"],
+        nvlink_bytes_per_s=given.get("nvlink_bytes_per_s"),
+        pcie_bytes_per_s=given["pcie_bytes_per_s"],
+        network_bytes_per_s=network or DEFAULT_NETWORK_BYTES_PER_S,
+        gpus_per_pcie_switch=given.get("gpus_per_pcie_switch", 1),
+        source=source,
+    )
+
+
+def _switches(document: ClusterDocument, gpu: Gpu, path: Path) -> tuple[int, ...]:
+    count = document.gpus_per_node
+    if document.pcie_switches is None:
+        shared = {"full_mesh": 1, "switch": 2, None: gpu.gpus_per_pcie_switch}
+        per_switch = shared[document.pcie_topology]
+        return tuple(index // per_switch for index in range(count))
+    if document.pcie_topology is not None:
+        raise SpecError(
+            (*path, "pcie_topology"),
+            "contradicts `pcie_switches`.",
+            "Give one of the two.",
+        )
+    switch_of: dict[int, int] = {}
+    for number, group in enumerate(document.pcie_switches):
+        for place, index in enumerate(group):
+            where = (*path, "pcie_switches", number, place)
+            if index >= count:
+                raise SpecError(where, f"there is no GPU {index}.", f"A node has {count}, from 0.")
+            if index in switch_of:
+                raise SpecError(where, f"GPU {index} is already behind a switch.")
+            switch_of[index] = number
+    own = len(document.pcie_switches)
+    return tuple(switch_of.get(index, own + index) for index in range(count))

@@ -1,0 +1,46 @@
+"""Where the stages of a pipeline lie: the placements that a model of so many layers allows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+INTERLEAVED_CHUNKS = (2, 4)
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """`device_of_stage[s]` runs stage s."""
+
+    name: str
+    device_of_stage: tuple[int, ...]
+
+    @property
+    def devices(self) -> int:
+        """How many devices there are."""
+        return max(self.device_of_stage) + 1
+
+    @property
+    def chunks(self) -> int:
+        """Stages per device."""
+        return len(self.device_of_stage) // self.devices
+
+    def stages_of(self, device: int) -> tuple[int, ...]:
+        """Stage numbers on a device, ascending."""
+        return tuple(s for s, d in enumerate(self.device_of_stage) if d == device)
+
+
+def placements(devices: int, layers: int) -> list[Placement]:
+    """One chunk per device; interleaved chunks (Narayanan et al. 2021); a V shape whose first and
+    last stage share a device (Qi et al. 2024, ZB-V). Each stage needs a layer."""
+    found = [Placement("one_chunk", tuple(range(devices)))]
+    if devices == 1:
+        return found
+    found += [
+        Placement(f"interleaved_{chunks}", tuple(range(devices)) * chunks)
+        for chunks in INTERLEAVED_CHUNKS
+        if layers >= chunks * devices
+    ]
+    if layers >= 2 * devices:
+        there = tuple(range(devices))
+        found.append(Placement("v_shape", there + tuple(reversed(there))))
+    return found

@@ -1,0 +1,211 @@
+"""The training document: batch, degrees of parallelism, precision and memory savers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, ValidationError
+
+from planner.cost.degrees import Degrees, find_degrees
+from planner.cost.hardware import Cluster
+from planner.cost.model import Model
+from planner.cost.profile import ProfileDocument
+from planner.documents import Document, PositiveWhole, WholeNumber, spec_error_from
+from planner.errors import SpecError
+from planner.pipeline.problem import MicroBatchOrder, Objective
+
+Path = tuple[str | int, ...]
+
+LARGEST_MICRO_BATCHES = 100_000
+
+
+class Recomputation(StrEnum):
+    """What the forward does not keep and the backward computes again."""
+
+    NONE = "none"
+    SELECTIVE = "selective"
+    FULL = "full"
+
+
+class TrainingDocument(Document):
+    """How the model is trained. Give one of `micro_batches` and `global_batch_size`."""
+
+    micro_batch_size: Annotated[PositiveWhole, Field(le=2**16)] = 1
+    micro_batches: PositiveWhole | None = Field(
+        default=None, description="Per iteration and data-parallel replica."
+    )
+    global_batch_size: PositiveWhole | None = Field(
+        default=None, description="Samples per iteration over all replicas."
+    )
+    sequence: Annotated[PositiveWhole, Field(le=2**24)] | None = Field(
+        default=None, description="Instead of the model's."
+    )
+    pipeline_parallel: PositiveWhole | None = Field(
+        default=None, description="Default: all GPUs / tensor_parallel / data_parallel."
+    )
+    tensor_parallel: PositiveWhole = 1
+    data_parallel: PositiveWhole | None = Field(
+        default=None,
+        description="Default: 1, or what the GPUs allow where `pipeline_parallel` is given.",
+    )
+    sequence_parallel: bool | None = Field(
+        default=None, description="Default: on where tensor_parallel > 1."
+    )
+    precision: Literal["bf16", "fp16", "fp32"] = "bf16"
+    gradient_precision: Literal["fp32", "same"] = Field(
+        default="fp32", description="Gradients accumulate in fp32 (Megatron-LM) or as `precision`."
+    )
+    optimizer: Literal["adam", "sgd_momentum", "sgd"] = "adam"
+    zero_stage: Annotated[WholeNumber, Field(le=3)] = 0
+    recomputation: Literal["none", "selective", "full"] = "none"
+    flash_attention: bool = True
+    split_backward: bool | None = Field(
+        default=None,
+        description="Weight gradients are operations of their own. Default: true, except with "
+        "full recomputation.",
+    )
+    offload: bool = Field(default=True, description="Activations may go to host memory.")
+    objective: Literal["makespan", "steady_span"] = "makespan"
+    micro_batch_order: Literal["fixed", "free"] = "fixed"
+    profile: ProfileDocument = ProfileDocument()
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """A training document with its defaults resolved for one model and cluster."""
+
+    micro_batch_size: int
+    micro_batches: int
+    sequence: int
+    degrees: Degrees
+    sequence_parallel: bool
+    precision: str
+    gradient_precision: str
+    optimizer: str
+    zero_stage: int
+    recomputation: Recomputation
+    flash_attention: bool
+    split_backward: bool
+    offload: bool
+    objective: Objective
+    micro_batch_order: MicroBatchOrder
+    profile: ProfileDocument
+
+    @property
+    def element_bytes(self) -> int:
+        """Bytes of one activation element."""
+        return 4 if self.precision == "fp32" else 2
+
+    @property
+    def global_batch_size(self) -> int:
+        """Samples of one iteration over all replicas."""
+        return self.micro_batch_size * self.micro_batches * self.degrees.data
+
+
+def read_training(
+    raw: Mapping[str, Any], model: Model, cluster: Cluster, path: Path = ("training",)
+) -> Training:
+    """Read a training document and resolve its defaults.
+
+    Raises `SpecError` that names the first field at fault, below `path`.
+    """
+    if not isinstance(raw, Mapping):
+        raise SpecError(path, "must be an object.")
+    try:
+        document = TrainingDocument.model_validate(raw)
+    except ValidationError as error:
+        raise spec_error_from(error, path) from error
+    if cluster.gpu.peak_flop_per_s(document.precision) is None:
+        raise SpecError(
+            (*path, "precision"),
+            f"{cluster.gpu.name} has no {document.precision} rate.",
+            f"Choose another precision or give the GPU's {document.precision}_flop_per_s.",
+        )
+    sequence = _sequence(document, model, path)
+    degrees = find_degrees(
+        document.pipeline_parallel,
+        document.tensor_parallel,
+        document.data_parallel,
+        model,
+        cluster,
+        path,
+    )
+    recomputation = Recomputation(document.recomputation)
+    split = document.split_backward
+    return Training(
+        micro_batch_size=document.micro_batch_size,
+        micro_batches=_micro_batches(document, degrees.data, path),
+        sequence=sequence,
+        degrees=degrees,
+        sequence_parallel=_sequence_parallel(document, sequence, path),
+        precision=document.precision,
+        gradient_precision=document.gradient_precision,
+        optimizer=document.optimizer,
+        zero_stage=document.zero_stage,
+        recomputation=recomputation,
+        flash_attention=document.flash_attention,
+        split_backward=recomputation is not Recomputation.FULL if split is None else split,
+        offload=document.offload,
+        objective=Objective(document.objective),
+        micro_batch_order=MicroBatchOrder(document.micro_batch_order),
+        profile=document.profile,
+    )
+
+
+def _sequence(document: TrainingDocument, model: Model, path: Path) -> int:
+    sequence = document.sequence or model.sequence
+    if model.max_positions and sequence > model.max_positions:
+        raise SpecError(
+            (*path, "sequence"),
+            f"{sequence} is longer than the model's {model.max_positions} learned positions.",
+            "Shorten it, or give the model's `sequence`.",
+        )
+    return sequence
+
+
+def _sequence_parallel(document: TrainingDocument, sequence: int, path: Path) -> bool:
+    """Sequence parallelism splits the sequence over the tensor-parallel ranks."""
+    tensor = document.tensor_parallel
+    divides = sequence % tensor == 0
+    if document.sequence_parallel is None:
+        return tensor > 1 and divides
+    if document.sequence_parallel and not divides:
+        raise SpecError(
+            (*path, "sequence_parallel"),
+            f"needs a sequence that tensor_parallel divides: {sequence} over {tensor}.",
+        )
+    return document.sequence_parallel and tensor > 1
+
+
+def _micro_batches(document: TrainingDocument, data_parallel: int, path: Path) -> int:
+    count, global_batch = document.micro_batches, document.global_batch_size
+    per_step = document.micro_batch_size * data_parallel
+    if global_batch is None:
+        if count is None:
+            raise SpecError(
+                (*path, "micro_batches"), "is required.", "Give it, or `global_batch_size`."
+            )
+    else:
+        if global_batch % per_step:
+            raise SpecError(
+                (*path, "global_batch_size"),
+                f"{global_batch} is not a multiple of micro_batch_size x data_parallel "
+                f"({document.micro_batch_size} x {data_parallel}).",
+                f"The nearest multiple is {max(1, round(global_batch / per_step)) * per_step}.",
+            )
+        if count is not None and count != global_batch // per_step:
+            raise SpecError(
+                (*path, "micro_batches"),
+                f"{count} contradicts global_batch_size, which gives {global_batch // per_step}.",
+                "Give one of the two.",
+            )
+        count = global_batch // per_step
+    if count > LARGEST_MICRO_BATCHES:
+        field = "micro_batches" if global_batch is None else "global_batch_size"
+        raise SpecError(
+            (*path, field), f"gives {count} micro-batches; at most {LARGEST_MICRO_BATCHES}."
+        )
+    return count
