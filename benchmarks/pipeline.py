@@ -49,6 +49,13 @@ def main() -> int:
     return 0 if all(row["ok"] for row in rows) else 1
 
 
+def wait_for(client: LoadmasterClient, job_id: str) -> dict[str, Any]:
+    """The status of a job once it is over."""
+    while (status := client.status(job_id))["state"] not in TERMINAL_STATES:
+        time.sleep(POLL_S)
+    return status
+
+
 def measure(
     client: LoadmasterClient, name: str, known: dict[str, Any], arguments: argparse.Namespace
 ) -> dict[str, Any]:
@@ -57,8 +64,7 @@ def measure(
     solver = {"engine": arguments.engine, "time_limit_s": arguments.time_limit}
     started = time.monotonic()
     job = client.submit({"problem": problem, "solver": solver, "name": name}, fresh=True)
-    while (status := client.status(job["id"]))["state"] not in TERMINAL_STATES:
-        time.sleep(POLL_S)
+    status = wait_for(client, job["id"])
     row: dict[str, Any] = {
         "name": name,
         "state": status["state"],

@@ -1,0 +1,153 @@
+"""The answer of a pipeline solve as JSON: schedule, comparison, certificate and provenance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from typing import Any
+
+from planner.cost.resolve import spec_remedies
+from planner.pipeline.bounds import Bound
+from planner.pipeline.documents import problem_to_document
+from planner.pipeline.feasibility import Infeasibility, find_infeasibility
+from planner.pipeline.incumbents import Incumbent
+from planner.pipeline.milp.improve import MilpOutcome
+from planner.pipeline.spec import PipelineSpec
+from planner.pipeline.verify import VERIFIER
+from planner.version import __version__
+
+ENGINE_PACKAGES = {"cbc": "cbcbox", "highs": "highsbox"}
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What a portfolio knows when it ends; mappings are keyed by placement."""
+
+    spec: PipelineSpec
+    best: Incumbent
+    best_of: Mapping[str, Incumbent]
+    bounds: Mapping[str, list[Bound]]
+    rows: Sequence[Mapping[str, Any]]
+    outcomes: Mapping[str, MilpOutcome]
+    steps: Sequence[Mapping[str, Any]]
+    started_from: str | None
+    stopped_by: str
+    solve_seconds: float
+
+
+def succeeded_answer(findings: Findings) -> dict[str, Any]:
+    """The answer with the best verified schedule, ready to be checked outside."""
+    best = findings.best
+    certificate = certificate_of(findings)
+    bound_ns = findings.bounds[best.candidate.placement][0].value_ns
+    return {
+        "state": "succeeded",
+        "objective_ns": best.objective_ns,
+        "lower_bound_ns": bound_ns,
+        "proven_optimal": certificate["proven_optimal"],
+        "document": {
+            "problem": problem_to_document(best.candidate.problem),
+            "schedule": best.schedule.to_document(bound_ns),
+            "comparison": list(findings.rows),
+            "certificate": certificate,
+            "provenance": _provenance(findings),
+        },
+    }
+
+
+def certificate_of(findings: Findings) -> dict[str, Any]:
+    """What is proven about the answer. Optimal means: no placement's bound lies below it."""
+    best = findings.best
+    bounds = findings.bounds[best.candidate.placement]
+    value = best.objective_ns
+    least = min(own[0].value_ns for own in findings.bounds.values())
+    return {
+        "verified": True,
+        "verifier": VERIFIER,
+        "proven_optimal": value <= least,
+        "objective": best.candidate.problem.objective.value,
+        "value_ns": value,
+        "lower_bound_ns": bounds[0].value_ns,
+        "bound_name": bounds[0].name,
+        "gap": gap(value, bounds[0].value_ns),
+        "bounds": [{"name": bound.name, "value_ns": bound.value_ns} for bound in bounds],
+        "placements": [
+            {
+                "placement": placement,
+                "lower_bound_ns": own[0].value_ns,
+                "best_ns": findings.best_of[placement].objective_ns
+                if placement in findings.best_of
+                else None,
+            }
+            for placement, own in findings.bounds.items()
+        ],
+    }
+
+
+def gap(value_ns: int, bound_ns: int) -> float:
+    """The MIP gap: how far the value may be above the optimum, as a share of the value."""
+    return round((value_ns - bound_ns) / value_ns, 6) if value_ns else 0.0
+
+
+def infeasible_answer(
+    spec: PipelineSpec, shortages: Sequence[Infeasibility | None], solve_seconds: float
+) -> dict[str, Any]:
+    """The answer where no schedule exists: who is short of how much, and the ways out.
+
+    `shortages` has one entry per candidate; the one that comes closest to fitting explains.
+    """
+    if spec.static_shortage is not None:
+        problem: dict[str, Any] | None = None
+        infeasibility = dict(spec.static_shortage)
+    else:
+        found = [(s, c) for s, c in zip(shortages, spec.candidates, strict=True) if s is not None]
+        shortage, candidate = min(found, key=lambda pair: pair[0].missing_bytes)
+        problem = problem_to_document(candidate.problem)
+        infeasibility = shortage.to_document()
+        if spec.source is not None:
+            infeasibility["remedies"] = spec_remedies(spec.source, _fits_somewhere)
+    return {
+        "state": "infeasible",
+        "document": {
+            "problem": problem,
+            "infeasibility": infeasibility,
+            "provenance": {
+                "planner_version": __version__,
+                "solve_seconds": round(solve_seconds, 3),
+                "options": spec.options.to_document(),
+                "assumptions": [dict(assumption) for assumption in spec.assumptions],
+            },
+        },
+    }
+
+
+def _fits_somewhere(problems: Sequence[Any]) -> bool:
+    return any(find_infeasibility(problem) is None for problem in problems)
+
+
+def _provenance(findings: Findings) -> dict[str, Any]:
+    options = findings.spec.options
+    outcome = findings.outcomes.get(findings.best.candidate.placement)
+    return {
+        "planner_version": __version__,
+        "engine": options.engine,
+        "engine_version": version(ENGINE_PACKAGES[options.engine]),
+        "python_mip_version": version("mip"),
+        "placement": findings.best.candidate.placement,
+        "found_by": findings.best.found_by,
+        "started_from": findings.started_from,
+        "stopped_by": findings.stopped_by,
+        "steps": list(findings.steps),
+        "milp": None if outcome is None else _milp_figures(outcome),
+        "solve_seconds": round(findings.solve_seconds, 3),
+        "options": options.to_document(),
+        "assumptions": [dict(assumption) for assumption in findings.spec.assumptions],
+    }
+
+
+def _milp_figures(outcome: MilpOutcome) -> dict[str, Any]:
+    figures = asdict(outcome)
+    for bulky in ("schedule", "log_tail"):
+        figures.pop(bulky)
+    return figures

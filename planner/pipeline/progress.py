@@ -1,0 +1,37 @@
+"""How a solve tells what it is doing while it runs."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+
+class Reporter(Protocol):
+    """Receives the progress of one solve. Every call returns at once and never raises."""
+
+    def log(self, line: str) -> None:
+        """A line for people to read."""
+
+    def phase(self, name: str) -> None:
+        """The solve enters another step."""
+
+    def bound(self, name: str, value_ns: int) -> None:
+        """The best proven lower bound of the objective so far, and which bound it is."""
+
+    def incumbent(self, document: dict[str, Any], objective_ns: int, found_by: str) -> None:
+        """A better verified schedule; `document` is what a later attempt can start from."""
+
+
+class SilentReporter:
+    """A reporter for callers that only want the result."""
+
+    def log(self, line: str) -> None:
+        """Ignore the line."""
+
+    def phase(self, name: str) -> None:
+        """Ignore the step."""
+
+    def bound(self, name: str, value_ns: int) -> None:
+        """Ignore the bound."""
+
+    def incumbent(self, document: dict[str, Any], objective_ns: int, found_by: str) -> None:
+        """Ignore the schedule."""

@@ -1,0 +1,171 @@
+"""From a client's request to the canonical spec of a solve."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import Field, ValidationError
+
+from planner.cost.resolve import StaticMemoryExceeded, resolve
+from planner.documents import Document, spec_error_from
+from planner.errors import SpecError
+from planner.pipeline.bounds import lower_bounds
+from planner.pipeline.documents import (
+    ProblemDocument,
+    problem_from_document,
+    problem_to_document,
+    read_problem,
+)
+from planner.pipeline.feasibility import find_infeasibility
+from planner.pipeline.options import SolveOptions, SolverDocument
+from planner.pipeline.problem import PipelineProblem
+from planner.pipeline.spec import AS_POSTED, Candidate, PipelineSpec
+
+
+class PipelineRequest(Document):
+    """What a client posts: a `problem`, or `model`, `cluster` and `training`; and `solver`."""
+
+    problem: ProblemDocument | None = None
+    model: str | dict[str, Any] | None = Field(
+        default=None, description="A preset's name, or fields (a `preset` among them if wanted)."
+    )
+    cluster: str | dict[str, Any] | None = Field(
+        default=None, description="Such as `8xA100-40GB` or `4x8xH100`, or fields."
+    )
+    training: dict[str, Any] | None = Field(
+        default=None, description="Micro-batches, parallel degrees, precision, recomputation, …"
+    )
+    solver: SolverDocument = Field(default_factory=SolverDocument)
+
+
+@dataclass(frozen=True)
+class ResolvedRequest:
+    """A request turned into its canonical spec; `engine_named` if the client chose the engine."""
+
+    resolved: PipelineSpec
+    engine_named: bool
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """The canonical spec as JSON, which a worker solves."""
+        return self.resolved.to_document()
+
+    @property
+    def spec_hash(self) -> str:
+        """Identifies the spec apart from the engine."""
+        return self.resolved.hash()
+
+    @property
+    def engine(self) -> str:
+        """The engine that solves it."""
+        return self.resolved.options.engine
+
+    @property
+    def time_limit_s(self) -> float:
+        """Seconds that the solve may take."""
+        return self.resolved.options.time_limit_s
+
+    @property
+    def problems(self) -> list[PipelineProblem]:
+        """The problems of all placements."""
+        return [candidate.problem for candidate in self.resolved.candidates]
+
+    @property
+    def stages(self) -> int:
+        """The largest number of stages of any placement."""
+        return max((len(problem.stages) for problem in self.problems), default=0)
+
+    @property
+    def micro_batches(self) -> int:
+        """Micro-batches of one iteration."""
+        return max((problem.micro_batches for problem in self.problems), default=0)
+
+    @property
+    def operations(self) -> int:
+        """The largest number of compute operations of any placement."""
+        return max((problem.operations for problem in self.problems), default=0)
+
+    def preview(self) -> dict[str, Any]:
+        """The resolved problem of each placement with its bounds, without solving anything."""
+        spec = self.resolved
+        placements = []
+        for candidate in spec.candidates:
+            infeasibility = find_infeasibility(candidate.problem)
+            bounds = lower_bounds(candidate.problem)
+            placements.append(
+                {
+                    "placement": candidate.placement,
+                    "problem": problem_to_document(candidate.problem),
+                    "feasible": infeasibility is None,
+                    "infeasibility": infeasibility and infeasibility.to_document(),
+                    "lower_bound_ns": bounds[0].value_ns,
+                    "bounds": [{"name": b.name, "value_ns": b.value_ns} for b in bounds],
+                }
+            )
+        return {
+            "spec_hash": self.spec_hash,
+            "options": spec.options.to_document(),
+            "placements": placements,
+            "assumptions": [dict(assumption) for assumption in spec.assumptions],
+            "static_shortage": spec.static_shortage and dict(spec.static_shortage),
+        }
+
+
+def resolve_request(body: Mapping[str, Any]) -> ResolvedRequest:
+    """Validate a request body and resolve it into the spec that a worker solves.
+
+    Raises `SpecError` that names the field at fault and the remedy.
+    """
+    try:
+        request = PipelineRequest.model_validate(body)
+    except ValidationError as error:
+        raise spec_error_from(error) from error
+    described = [
+        name for name in ("model", "cluster", "training") if getattr(request, name) is not None
+    ]
+    if request.problem is not None and described:
+        raise SpecError(
+            (described[0],),
+            "cannot be combined with a posted `problem`.",
+            "Post either `problem` or `model`, `cluster` and `training`.",
+        )
+    options = request.solver.resolve()
+    if request.problem is not None:
+        posted = problem_from_document(request.problem, ("problem",))
+        # A client's own labels are dropped: another client's identical problem shares the answer.
+        unlabelled = read_problem(problem_to_document(posted, names=False))
+        spec = PipelineSpec((Candidate(AS_POSTED, unlabelled),), options)
+    else:
+        spec = _spec_from_model(request, options)
+    return ResolvedRequest(spec, engine_named=request.solver.engine is not None)
+
+
+def _spec_from_model(request: PipelineRequest, options: SolveOptions) -> PipelineSpec:
+    """Resolve model, cluster and training into one candidate per placement."""
+    if request.model is None or request.cluster is None:
+        missing = "model" if request.model is None else "cluster"
+        raise SpecError(
+            (missing,),
+            "is missing.",
+            "Post `model` and `cluster` (and `training`), or a measured `problem`.",
+        )
+    training = request.training or {}
+    source = {"model": request.model, "cluster": request.cluster, "training": training}
+    try:
+        resolved = resolve(request.model, request.cluster, training)
+    except StaticMemoryExceeded as shortage:
+        return PipelineSpec(
+            candidates=(),
+            options=options,
+            source=source,
+            assumptions=tuple(dict(note) for note in shortage.notes),
+            static_shortage=shortage.to_document(),
+        )
+    return PipelineSpec(
+        candidates=tuple(Candidate(c.placement, c.problem) for c in resolved.candidates),
+        options=options,
+        source=source,
+        assumptions=tuple(dict(note) for note in resolved.notes),
+    )
