@@ -1,0 +1,126 @@
+"""Engine, sessions and the database's clock, alike on SQLite and PostgreSQL.
+
+Every instant in the database is a whole number of milliseconds since 1970 UTC on the clock of the
+database itself, so that machines whose clocks differ agree on when a lease has lapsed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import BigInteger, Connection, Engine, create_engine, event, make_url
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.orm import Session, sessionmaker
+from sqlalchemy.sql.functions import FunctionElement
+
+from app.settings import Settings
+
+BEGIN_OPTION = "sqlite_begin"
+POSTGRES_CONNECT_TIMEOUT_S = 5
+
+
+class clock_ms(FunctionElement[int]):  # noqa: N801 - used like a SQL function
+    """The database's own clock: whole milliseconds since 1970 UTC."""
+
+    type = BigInteger()
+    inherit_cache = True
+
+
+@compiles(clock_ms, "sqlite")
+def _clock_on_sqlite(element: Any, compiler: Any, **kwargs: Any) -> str:
+    # julianday has a resolution of about 0.04 ms; unixepoch('subsec') needs SQLite 3.42.
+    return "CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER)"
+
+
+@compiles(clock_ms, "postgresql")
+def _clock_on_postgres(element: Any, compiler: Any, **kwargs: Any) -> str:
+    # now() would stand still during a transaction that waits for a lock.
+    return "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)"
+
+
+def milliseconds(seconds: float) -> int:
+    """Seconds as whole milliseconds."""
+    return round(seconds * 1000)
+
+
+class Database:
+    """One engine and its sessions. Make one per process; never carry one across a fork."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.engine = make_engine(settings)
+        self._reading = sessionmaker(self.engine, expire_on_commit=False)
+        self._writing = sessionmaker(
+            self.engine.execution_options(**{BEGIN_OPTION: "IMMEDIATE"}), expire_on_commit=False
+        )
+
+    @contextmanager
+    def reading(self) -> Iterator[Session]:
+        """A session that only reads; several run side by side, also on SQLite."""
+        with self._reading() as session:
+            yield session
+
+    @contextmanager
+    def writing(self) -> Iterator[Session]:
+        """A session that commits once, at its end, or rolls back if an exception leaves it.
+
+        On SQLite it holds the write lock from its first statement, so that two of them can
+        never deadlock by both upgrading a read lock.
+        """
+        with self._writing.begin() as session:
+            yield session
+
+    def dispose(self) -> None:
+        """Close the connections."""
+        self.engine.dispose()
+
+
+def make_engine(settings: Settings) -> Engine:
+    """An engine for `settings.resolved_database_url`, with the manners of its database."""
+    url = make_url(settings.resolved_database_url)
+    timeout_s = settings.database_timeout_s
+    common: dict[str, Any] = {
+        "pool_size": settings.database_pool_size,
+        "max_overflow": settings.database_pool_size,
+        "pool_timeout": timeout_s,
+    }
+    if url.get_backend_name() == "sqlite":
+        if url.database:
+            Path(url.database).parent.mkdir(parents=True, exist_ok=True)
+        engine = create_engine(url, connect_args={"timeout": timeout_s}, **common)
+        event.listen(engine, "connect", _prepare_sqlite)
+        event.listen(engine, "begin", _begin_on_sqlite)
+        return engine
+    return create_engine(
+        url,
+        connect_args={
+            "connect_timeout": POSTGRES_CONNECT_TIMEOUT_S,
+            "options": f"-c lock_timeout={milliseconds(timeout_s)} -c timezone=UTC",
+        },
+        pool_pre_ping=True,
+        **common,
+    )
+
+
+def _prepare_sqlite(connection: Any, record: Any) -> None:
+    # The driver must not open transactions by itself: _begin_on_sqlite does, with the right lock.
+    connection.isolation_level = None
+    cursor = connection.cursor()
+    cursor.execute("PRAGMA journal_mode = WAL")
+    cursor.execute("PRAGMA synchronous = NORMAL")
+    cursor.execute("PRAGMA foreign_keys = ON")
+    cursor.close()
+
+
+def _begin_on_sqlite(connection: Connection) -> None:
+    lock = connection.get_execution_options().get(BEGIN_OPTION, "DEFERRED")
+    connection.exec_driver_sql(f"BEGIN {lock}")
+
+
+def upgrade_schema(settings: Settings | None = None, revision: str = "head") -> None:
+    """Bring the schema to `revision`; safe when several processes do it at once."""
+    from migrations.run import upgrade
+
+    upgrade(settings or Settings(), revision)

@@ -1,0 +1,42 @@
+"""What the routes are given."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from app.database import Database
+from app.errors import JobNotFound
+from app.services.jobs import Jobs
+from app.services.pipeline_schedules import PipelineSchedules
+from app.settings import Settings
+
+
+@dataclass(frozen=True)
+class Services:
+    """The services of one application."""
+
+    settings: Settings
+    database: Database
+    jobs: Jobs
+    pipeline_schedules: PipelineSchedules
+
+
+def _services(request: Request) -> Services:
+    services = request.app.state.services
+    assert isinstance(services, Services)
+    return services
+
+
+def _job_id(job_id: str) -> str:
+    try:
+        return str(uuid.UUID(job_id))
+    except ValueError as error:
+        raise JobNotFound("A job's id is a UUID, and this is none.") from error
+
+
+ServicesDep = Annotated[Services, Depends(_services)]
+JobId = Annotated[str, Depends(_job_id)]

@@ -1,0 +1,64 @@
+"""The background thread that sends queued solves to the broker and sweeps the rows."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+
+from app.database import Database
+from app.services.sweeping import Publish, send_unclaimed, send_unsent, take_back_lapsed
+from app.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+
+class Dispatcher:
+    """Runs in the API and in each worker's main process; `publish` of None sends nothing.
+
+    Requests only wake it: a broker that hangs holds up this thread, never a client.
+    """
+
+    def __init__(self, database: Database, settings: Settings, publish: Publish | None) -> None:
+        self._database = database
+        self._settings = settings
+        self._publish = publish
+        self._awake = threading.Event()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="dispatcher", daemon=True)
+
+    def start(self) -> None:
+        """Begin; the first sweep comes at once."""
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Something was queued: look now."""
+        self._awake.set()
+
+    def stop(self, timeout_s: float = 2.0) -> None:
+        """End the thread; one that waits for a dead broker is left behind, as a daemon."""
+        self._stopping.set()
+        self._awake.set()
+        if self._thread.is_alive():
+            self._thread.join(timeout_s)
+
+    def _run(self) -> None:
+        next_sweep = 0.0
+        while not self._stopping.is_set():
+            try:
+                if time.monotonic() >= next_sweep:
+                    next_sweep = time.monotonic() + self._settings.sweep_s
+                    self.sweep()
+                if self._publish is not None:
+                    send_unsent(self._database, self._publish)
+            except Exception as error:
+                # The thread outlives a database that is down: the next round tries again.
+                logger.error("the sweep failed: %s", error)
+            self._awake.wait(max(0.0, next_sweep - time.monotonic()))
+            self._awake.clear()
+
+    def sweep(self) -> None:
+        """Take back what lost workers held, and send again what nobody claimed."""
+        take_back_lapsed(self._database, self._settings)
+        if self._publish is not None:
+            send_unclaimed(self._database, self._publish, self._settings)

@@ -1,0 +1,101 @@
+"""Turn whatever is raised while a request is served into a problem document."""
+
+from __future__ import annotations
+
+import logging
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from sqlalchemy.exc import InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+from starlette.exceptions import HTTPException
+
+from app.errors import (
+    PROBLEM_MEDIA_TYPE,
+    DatabaseUnavailable,
+    FieldError,
+    HttpError,
+    InternalError,
+    InvalidRequest,
+    MethodNotAllowed,
+    NotFound,
+    ServiceError,
+)
+from planner.errors import SpecError
+
+logger = logging.getLogger(__name__)
+RETRY_AFTER_S = 2
+
+
+def install(app: FastAPI) -> None:
+    """Register the handlers."""
+    app.add_exception_handler(ServiceError, _service_error)
+    app.add_exception_handler(SpecError, _spec_error)
+    app.add_exception_handler(RequestValidationError, _validation_error)
+    app.add_exception_handler(HTTPException, _http_exception)
+    for unreachable in (OperationalError, InterfaceError, PoolTimeout):
+        app.add_exception_handler(unreachable, _database_error)
+    app.add_exception_handler(Exception, _unexpected)
+
+
+def problem_response(request: Request, error: ServiceError) -> JSONResponse:
+    """The answer for an error."""
+    document = error.to_document(request.url.path)
+    return JSONResponse(
+        document,
+        status_code=document["status"],
+        headers=error.headers,
+        media_type=PROBLEM_MEDIA_TYPE,
+    )
+
+
+def _service_error(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, ServiceError)
+    return problem_response(request, error)
+
+
+def _spec_error(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, SpecError)
+    return problem_response(request, InvalidRequest.from_spec_error(error))
+
+
+def _validation_error(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)
+    fields = [
+        FieldError(
+            # The first part says where it was read from: "query", "path", "header" or "body".
+            ".".join(str(part) for part in entry["loc"][1:]),
+            entry["msg"].removeprefix("Value error, "),
+        )
+        for entry in error.errors()
+    ]
+    detail = "; ".join(f"{field.path}: {field.message}" for field in fields)
+    return problem_response(request, InvalidRequest(detail, errors=fields))
+
+
+def _http_exception(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    if error.status_code == 404:
+        return problem_response(request, NotFound(f"There is no {request.url.path}."))
+    if error.status_code == 405:
+        detail = f"{request.url.path} does not take {request.method}."
+        return problem_response(request, MethodNotAllowed(detail, headers=error.headers))
+    known = HttpError(error.status_code, str(error.detail), error.headers)
+    return problem_response(request, known)
+
+
+def _database_error(request: Request, error: Exception) -> JSONResponse:
+    logger.error("the database is unavailable: %s", error)
+    return problem_response(
+        request,
+        DatabaseUnavailable(
+            f"Nothing was lost; try again in {RETRY_AFTER_S} s.",
+            headers={"Retry-After": str(RETRY_AFTER_S)},
+        ),
+    )
+
+
+def _unexpected(request: Request, error: Exception) -> JSONResponse:
+    # The server logs the traceback, since this handler answers for an exception that goes on.
+    return problem_response(request, InternalError("The service's log says more."))

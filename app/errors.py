@@ -1,0 +1,186 @@
+"""Everything that can go wrong with a request, as RFC 9457 problem documents.
+
+ServiceError
+├── MalformedBody 400        ├── ResultNotReady 409
+├── NotFound 404             ├── SolveFailed 410
+│   ├── JobNotFound 404      ├── BodyTooLarge 413
+│   └── NoPlan 404           ├── UnsupportedMediaType 415
+├── MethodNotAllowed 405     ├── InvalidRequest 422
+├── InternalError 500        │   └── LimitExceeded 422
+└── DatabaseUnavailable 503  └── HttpError (whatever status the framework raised)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from planner.errors import SpecError
+
+PROBLEM_MEDIA_TYPE = "application/problem+json"
+TYPE_PREFIX = "urn:loadmaster:problem:"
+
+
+@dataclass(frozen=True)
+class FieldError:
+    """What is wrong with one field, `path` in dots ("problem.stages.3.forward_ns")."""
+
+    path: str
+    message: str
+    remedy: str = ""
+
+
+class ServiceError(Exception):
+    """Base of the tree: each class has a status, a code that never changes, and a title."""
+
+    status: ClassVar[int] = 500
+    code: ClassVar[str] = "internal_error"
+    title: ClassVar[str] = "The service failed"
+
+    def __init__(
+        self,
+        detail: str,
+        *,
+        errors: Sequence[FieldError] = (),
+        headers: Mapping[str, str] | None = None,
+        members: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.errors = tuple(errors)
+        self.headers = dict(headers or {})
+        self.members = dict(members or {})
+
+    def to_document(self, instance: str) -> dict[str, Any]:
+        """The problem document; `instance` is the path that was asked for."""
+        return {
+            "type": TYPE_PREFIX + self.code,
+            "title": self.title,
+            "status": self.status,
+            "detail": self.detail,
+            "code": self.code,
+            "instance": instance,
+            "errors": [
+                {"path": error.path, "message": error.message, "remedy": error.remedy}
+                for error in self.errors
+            ],
+            **self.members,
+        }
+
+
+class MalformedBody(ServiceError):
+    """The body is not JSON that the service reads."""
+
+    status, code, title = 400, "malformed_body", "The body is not valid JSON"
+
+
+class NotFound(ServiceError):
+    """There is nothing at this address."""
+
+    status, code, title = 404, "not_found", "There is nothing here"
+
+
+class JobNotFound(NotFound):
+    """No job has this id."""
+
+    code, title = "job_not_found", "There is no such job"
+
+
+class NoPlan(NotFound):
+    """The job was cancelled before a plan was found."""
+
+    code, title = "no_plan", "The job ended without a plan"
+
+
+class MethodNotAllowed(ServiceError):
+    """The address exists but not for this method."""
+
+    status, code, title = 405, "method_not_allowed", "The method is not allowed here"
+
+
+class ResultNotReady(ServiceError):
+    """The job is not over yet."""
+
+    status, code, title = 409, "not_over", "The job is not over yet"
+
+
+class SolveFailed(ServiceError):
+    """The job is over and will never have a result; `code` says why.
+
+    410 rather than a 5xx: the request for the result was answered, and repeating it is useless.
+    """
+
+    status, code, title = 410, "failed", "The solve failed"
+
+    def to_document(self, instance: str) -> dict[str, Any]:
+        """The document with the code of the failure itself."""
+        document = super().to_document(instance)
+        document["type"] = TYPE_PREFIX + str(document["code"])
+        return document
+
+
+class BodyTooLarge(ServiceError):
+    """The body has more bytes than the service reads."""
+
+    status, code, title = 413, "body_too_large", "The body is too large"
+
+
+class UnsupportedMediaType(ServiceError):
+    """The body is not declared as JSON."""
+
+    status, code, title = 415, "unsupported_media_type", "The body has to be JSON"
+
+
+class InvalidRequest(ServiceError):
+    """Some field of the request cannot be accepted."""
+
+    status, code, title = 422, "invalid_request", "The request is not valid"
+
+    @classmethod
+    def of(cls, path: str, message: str, remedy: str = "") -> InvalidRequest:
+        """The error of a single field."""
+        detail = f"{path}: {message} {remedy}".strip()
+        return cls(detail, errors=[FieldError(path, message, remedy)])
+
+    @classmethod
+    def from_spec_error(cls, error: SpecError) -> InvalidRequest:
+        """The planner's complaint about a field."""
+        path = ".".join(str(part) for part in error.path)
+        return cls.of(path, error.message, error.remedy)
+
+
+class LimitExceeded(InvalidRequest):
+    """The request is valid but larger than this service accepts."""
+
+    code, title = "limit_exceeded", "The request exceeds a limit of this service"
+
+
+class InternalError(ServiceError):
+    """A fault of the service; its log has the traceback, the answer does not."""
+
+
+class DatabaseUnavailable(ServiceError):
+    """The database cannot be reached or is too busy."""
+
+    status, code, title = 503, "database_unavailable", "The database is unavailable"
+
+
+class HttpError(ServiceError):
+    """An error of the framework without a class of its own."""
+
+    title = "The request cannot be served"
+
+    def __init__(self, status: int, detail: str, headers: Mapping[str, str] | None) -> None:
+        super().__init__(detail, headers=headers)
+        self.http_status = status
+
+    def to_document(self, instance: str) -> dict[str, Any]:
+        """The document with the framework's status."""
+        code = "http_error"
+        return {
+            **super().to_document(instance),
+            "type": TYPE_PREFIX + code,
+            "status": self.http_status,
+            "code": code,
+        }

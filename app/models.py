@@ -1,0 +1,190 @@
+"""The tables. Instants (`*_at`, `*_until`) are whole milliseconds on the database's clock.
+
+A `Solve` is the work and a `Job` one request for it; many jobs may wait for one solve. The rows
+are the truth: whatever a queue or a process believes, only these states count.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Text,
+    text,
+)
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+from app.database import clock_ms
+
+DEFAULT_TENANT = "default"
+DEFAULT_PRIORITY = 5
+LOWEST_PRIORITY, HIGHEST_PRIORITY = 0, 9
+
+
+class SolveState(StrEnum):
+    """queued -> running -> succeeded | failed | cancelled | infeasible; running -> queued when a
+    worker is lost, its solver crashed or it shuts down; queued -> cancelled | failed."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    INFEASIBLE = "infeasible"
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing follows."""
+        return self not in (SolveState.QUEUED, SolveState.RUNNING)
+
+
+ANSWERED = (SolveState.SUCCEEDED, SolveState.INFEASIBLE)
+IN_FLIGHT = (SolveState.QUEUED, SolveState.RUNNING)
+OVER = tuple(state for state in SolveState if state.is_over)
+
+
+def _listed(states: tuple[SolveState, ...]) -> str:
+    return ", ".join(f"'{state}'" for state in states)
+
+
+REUSABLE_CONDITION = f"reusable AND state IN ({_listed(IN_FLIGHT + ANSWERED)})"
+
+SOLVE_CHECKS = {
+    "state": f"state IN ({_listed(tuple(SolveState))})",
+    "lease_while_running": "(state = 'running') = (lease_until IS NOT NULL)",
+    "finished_when_over": f"(state IN ({_listed(OVER)})) = (finished_at IS NOT NULL)",
+    "queued_is_not_stopping": "NOT (state = 'queued' AND stop_requested)",
+    "answer_has_result": f"state NOT IN ({_listed(ANSWERED)}) OR result IS NOT NULL",
+    "failure_has_error": "(state = 'failed') = (error IS NOT NULL)",
+    "counters": "attempt >= 0 AND crashes >= 0 AND losses >= 0 AND spent_ms >= 0",
+    "priority": f"priority BETWEEN {LOWEST_PRIORITY} AND {HIGHEST_PRIORITY}",
+}
+JOB_CHECKS = {
+    "cache": "cache IN ('miss', 'joined', 'hit')",
+    "priority": f"priority BETWEEN {LOWEST_PRIORITY} AND {HIGHEST_PRIORITY}",
+    "stop_means_cancelled": "NOT stops_solve OR cancelled_at IS NOT NULL",
+}
+
+
+class Base(DeclarativeBase):
+    """Base of all tables; constraints have names, so that migrations can speak of them."""
+
+    metadata = MetaData(
+        naming_convention={
+            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+            "ck": "ck_%(table_name)s_%(constraint_name)s",
+            "fk": "fk_%(table_name)s_%(column_0_name)s",
+            "pk": "pk_%(table_name)s",
+        }
+    )
+
+
+class Solve(Base):
+    """One piece of work, identified by the hash of its canonical spec and its engine."""
+
+    __tablename__ = "solves"
+    __table_args__ = (
+        *(CheckConstraint(sql, name=name) for name, sql in SOLVE_CHECKS.items()),
+        Index(
+            "uq_solves_reusable",
+            "spec_hash",
+            "engine",
+            unique=True,
+            sqlite_where=text(REUSABLE_CONDITION),
+            postgresql_where=text(REUSABLE_CONDITION),
+        ),
+        Index("ix_solves_queue", "state", "priority", "created_at", "id"),
+    )
+
+    id: Mapped[str] = mapped_column(String(36), primary_key=True)
+    kind: Mapped[str] = mapped_column(String(32))
+    spec_hash: Mapped[str] = mapped_column(String(64))
+    engine: Mapped[str] = mapped_column(String(32))
+    solver_version: Mapped[str] = mapped_column(String(32))
+    spec: Mapped[str] = mapped_column(Text, deferred=True, deferred_raiseload=True)
+    operations: Mapped[int] = mapped_column(BigInteger)
+    time_limit_ms: Mapped[int] = mapped_column(BigInteger)
+
+    state: Mapped[str] = mapped_column(String(16), default=SolveState.QUEUED)
+    priority: Mapped[int] = mapped_column(Integer, default=DEFAULT_PRIORITY)
+    # Whether a later request may be answered by, or join, this solve.
+    reusable: Mapped[bool] = mapped_column(default=True)
+    stop_requested: Mapped[bool] = mapped_column(default=False)
+
+    # `attempt` only fences writes: it grows with every claim. `crashes` and `losses` are counted.
+    attempt: Mapped[int] = mapped_column(Integer, default=0)
+    crashes: Mapped[int] = mapped_column(Integer, default=0)
+    losses: Mapped[int] = mapped_column(Integer, default=0)
+    worker: Mapped[str | None] = mapped_column(String(255))
+    lease_until: Mapped[int | None] = mapped_column(BigInteger)
+    heartbeat_at: Mapped[int | None] = mapped_column(BigInteger)
+    # Null = its id still has to be sent to the broker. Not sent before `not_before`.
+    dispatched_at: Mapped[int | None] = mapped_column(BigInteger)
+    not_before: Mapped[int] = mapped_column(BigInteger, default=0)
+
+    created_at: Mapped[int] = mapped_column(BigInteger, default=clock_ms())
+    started_at: Mapped[int | None] = mapped_column(BigInteger)
+    finished_at: Mapped[int | None] = mapped_column(BigInteger)
+    # Solver time of earlier attempts and of this one up to its last heartbeat.
+    spent_ms: Mapped[int] = mapped_column(BigInteger, default=0)
+
+    phase: Mapped[str | None] = mapped_column(String(64))
+    progress_at: Mapped[int | None] = mapped_column(BigInteger)
+    best_objective_ns: Mapped[int | None] = mapped_column(BigInteger)
+    lower_bound_ns: Mapped[int | None] = mapped_column(BigInteger)
+    proven_optimal: Mapped[bool] = mapped_column(default=False)
+    # JSON documents. `incumbent` and `started_from` are what a solve can start from.
+    incumbent: Mapped[str | None] = mapped_column(Text, deferred=True, deferred_raiseload=True)
+    started_from: Mapped[str | None] = mapped_column(Text, deferred=True, deferred_raiseload=True)
+    result: Mapped[str | None] = mapped_column(Text, deferred=True, deferred_raiseload=True)
+    error: Mapped[str | None] = mapped_column(Text, deferred=True, deferred_raiseload=True)
+
+
+class Job(Base):
+    """One request. Its state is `cancelled` once detached, and that of its solve otherwise."""
+
+    __tablename__ = "jobs"
+    __table_args__ = (
+        *(CheckConstraint(sql, name=name) for name, sql in JOB_CHECKS.items()),
+        Index("ix_jobs_newest", "tenant", "created_at", "id"),
+    )
+
+    id: Mapped[str] = mapped_column(String(36), primary_key=True)
+    solve_id: Mapped[str] = mapped_column(ForeignKey("solves.id"), index=True)
+    tenant: Mapped[str] = mapped_column(String(64), default=DEFAULT_TENANT)
+    name: Mapped[str | None] = mapped_column(String(200))
+    priority: Mapped[int] = mapped_column(Integer, default=DEFAULT_PRIORITY)
+    cache: Mapped[str] = mapped_column(String(8))
+    created_at: Mapped[int] = mapped_column(BigInteger, default=clock_ms())
+    cancelled_at: Mapped[int | None] = mapped_column(BigInteger)
+    # Its cancellation was the last one, which told the solve to stop.
+    stops_solve: Mapped[bool] = mapped_column(default=False)
+
+
+class JobTag(Base):
+    """A label that a client put on a job."""
+
+    __tablename__ = "job_tags"
+    __table_args__ = (Index("ix_job_tags_tag", "tag", "job_id"),)
+
+    job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id"), primary_key=True)
+    tag: Mapped[str] = mapped_column(String(64), primary_key=True)
+
+
+class SolveLogLine(Base):
+    """A line of a solve's log. Numbers grow; the oldest lines go where there are too many."""
+
+    __tablename__ = "solve_log_lines"
+
+    solve_id: Mapped[str] = mapped_column(ForeignKey("solves.id"), primary_key=True)
+    seq: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
+    at: Mapped[int] = mapped_column(BigInteger, default=clock_ms())
+    line: Mapped[str] = mapped_column(Text)

@@ -1,0 +1,101 @@
+"""Solves as submitting and reading see them."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Select, func, or_, select, update
+from sqlalchemy.dialects.postgresql import insert as postgresql_insert
+from sqlalchemy.dialects.sqlite import insert as sqlite_insert
+from sqlalchemy.orm import InstrumentedAttribute, Session, undefer
+
+from app.models import ANSWERED, IN_FLIGHT, Solve, SolveState
+
+
+class SolveRepository:
+    """Queries and writes of the table `solves` that need no worker's lease."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def reusable(self, spec_hash: str, engine: str | None) -> Sequence[Solve]:
+        """Solves that may answer this spec, by one engine or (None) by any."""
+        statement = select(Solve).where(
+            Solve.spec_hash == spec_hash,
+            Solve.reusable,
+            Solve.state.in_((*IN_FLIGHT, *ANSWERED)),
+        )
+        if engine is not None:
+            statement = statement.where(Solve.engine == engine)
+        return self._session.scalars(statement).all()
+
+    def lock_reusable(self, solve_id: str) -> Solve | None:
+        """The solve if it may still be reused; it cannot be cancelled until this commits."""
+        statement = (
+            select(Solve)
+            .where(Solve.id == solve_id, Solve.reusable, Solve.state.in_((*IN_FLIGHT, *ANSWERED)))
+            .with_for_update()
+            .execution_options(populate_existing=True)
+        )
+        return self._session.scalars(statement).one_or_none()
+
+    def lock(self, solve_id: str, *columns: InstrumentedAttribute[Any]) -> Solve:
+        """The solve, which nobody else changes until this commits, with these large columns."""
+        statement = (
+            select(Solve)
+            .where(Solve.id == solve_id)
+            .options(*(undefer(column) for column in columns))
+            .with_for_update()
+            .execution_options(populate_existing=True)
+        )
+        return self._session.scalars(statement).one()
+
+    def insert_unless_known(self, **values: Any) -> Solve | None:
+        """A new queued solve, or None if another transaction has just made an equal one."""
+        dialect = self._session.get_bind().dialect.name
+        insert = postgresql_insert if dialect == "postgresql" else sqlite_insert
+        statement = (
+            insert(Solve)
+            .values(id=str(uuid.uuid4()), **values)
+            .on_conflict_do_nothing()
+            .returning(Solve)
+        )
+        return self._session.scalars(statement).one_or_none()
+
+    def retire(self, solve_ids: Sequence[str]) -> None:
+        """No later request is answered by these solves."""
+        if not solve_ids:
+            return
+        self._session.execute(
+            update(Solve)
+            .where(Solve.id.in_(solve_ids), Solve.reusable)
+            .values(reusable=False)
+            .execution_options(synchronize_session=False)
+        )
+
+    def document(self, solve_id: str, column: InstrumentedAttribute[Any]) -> str | None:
+        """One of the large JSON columns, as text."""
+        text: str | None = self._session.scalar(select(column).where(Solve.id == solve_id))
+        return text
+
+    def raise_priority(self, solve: Solve, priority: int) -> None:
+        """A more urgent job joined: send the queued solve again with its new priority."""
+        if priority > solve.priority and solve.state == SolveState.QUEUED:
+            solve.priority = priority
+            solve.dispatched_at = None
+
+
+def queue_position_query() -> Select[int]:
+    """A scalar query, correlated to `solves`: 1 + how many queued solves come before it."""
+    ahead = Solve.__table__.alias("ahead")
+    before = or_(
+        ahead.c.priority > Solve.priority,
+        (ahead.c.priority == Solve.priority)
+        & (
+            (ahead.c.created_at < Solve.created_at)
+            | ((ahead.c.created_at == Solve.created_at) & (ahead.c.id < Solve.id))
+        ),
+    )
+    return select(func.count() + 1).where(ahead.c.state == SolveState.QUEUED, before)

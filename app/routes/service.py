@@ -1,0 +1,37 @@
+"""Health and examples."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Response
+
+from app.dependencies import ServicesDep
+from app.schemas.health import Liveness, Readiness
+from app.services.examples import example_bodies
+from app.services.health import readiness
+
+router = APIRouter(tags=["service"])
+
+
+@router.get("/healthz")
+def get_liveness() -> Liveness:
+    """The process runs."""
+    return Liveness()
+
+
+@router.get(
+    "/readyz", responses={503: {"model": Readiness, "description": "The database is unavailable."}}
+)
+def get_readiness(services: ServicesDep, response: Response) -> Readiness:
+    """Whether requests can be taken (`ok`, or `degraded` while the broker is away)."""
+    ready = readiness(services.database, services.settings)
+    if ready.status == "down":
+        response.status_code = 503
+    return ready
+
+
+@router.get("/v1/examples")
+def list_examples() -> list[dict[str, Any]]:
+    """Bodies that can be posted to `/v1/pipeline-schedules` as they are."""
+    return example_bodies()

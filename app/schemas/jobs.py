@@ -1,0 +1,81 @@
+"""What the API says about jobs."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from pydantic import BaseModel, Field
+
+from app.models import SolveState
+
+
+class Links(BaseModel):
+    """Where to go on from here."""
+
+    self: str
+    result: str
+    log: str
+
+
+class JobView(BaseModel):
+    """A job without its result. Light enough to be asked for once a second."""
+
+    id: str
+    kind: str
+    name: str | None
+    tags: list[str]
+    priority: int
+    state: SolveState
+    cancel_requested: bool = Field(
+        description="The job was cancelled and its solver, which had only this job, is stopping."
+    )
+    cache: str = Field(description="`miss`, `joined` (a solve in flight) or `hit` (a stored one).")
+    engine: str
+    queue_position: int | None = Field(description="1 = next; null unless queued.")
+    phase: str | None
+    best_makespan_ns: int | None = Field(
+        description="The objective of the best plan so far: makespan, or steady span if asked for."
+    )
+    lower_bound_ns: int | None
+    gap: float | None = Field(description="(best - bound) / best; null until both are known.")
+    progress_at: datetime | None = Field(description="When a plan or bound last improved.")
+    heartbeat_age_s: float | None = Field(description="Since the worker's last sign of life.")
+    attempts: int = Field(description="How often a worker has begun it.")
+    crashes: int
+    losses: int
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    links: Links
+
+
+class JobPage(BaseModel):
+    """Jobs, newest first; `next_cursor` is null on the last page."""
+
+    jobs: list[JobView]
+    next_cursor: str | None
+
+
+class LogPage(BaseModel):
+    """Lines of a solver's log from an offset; ask on from `next_offset`."""
+
+    lines: list[str]
+    next_offset: int
+    over: bool = Field(description="No line will follow.")
+
+
+class Accepted(BaseModel):
+    """A job that was taken on and is not over yet."""
+
+    id: str
+    state: SolveState
+    cache: str
+    queue_position: int | None
+    enqueued_at: datetime
+    links: Links
+
+
+def links_of(job_id: str) -> Links:
+    """The addresses of one job."""
+    address = f"/v1/jobs/{job_id}"
+    return Links(self=address, result=f"{address}/result", log=f"{address}/log")

@@ -1,0 +1,164 @@
+"""What a worker does with a solve, each step one transaction: claim, renew, end."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from app.database import Database, clock_ms
+from app.models import Solve
+from app.repositories.leases import Fence, LeaseRepository
+from app.repositories.logs import LogRepository
+from app.repositories.queue import QueueRepository
+from app.services.transitions import LOG_TAIL_LINES, Ending, end_attempt
+from app.settings import Settings
+
+SHORTEST_ATTEMPT_S = 3.0
+MAX_PHASE_CHARACTERS = 64
+
+
+class Standing(Enum):
+    """What the row says to the worker that renews its lease."""
+
+    GO_ON = "go on"
+    STOP = "stop and keep the best"
+    LOST = "somebody else has the solve"
+
+
+@dataclass(frozen=True)
+class WorkOrder:
+    """A claimed solve. `start` is what to start from (an incumbent), `time_left_s` what is left."""
+
+    fence: Fence
+    spec: dict[str, Any]
+    start: dict[str, Any] | None
+    time_left_s: float
+    spent_ms: int
+    best_objective_ns: int | None
+    lower_bound_ns: int | None
+
+
+@dataclass
+class Progress:
+    """News from a solver that are not stored yet, and the solver time spent in all attempts."""
+
+    spent_ms: int = 0
+    phase: str | None = None
+    lower_bound_ns: int | None = None
+    incumbent: dict[str, Any] | None = None
+    objective_ns: int | None = None
+    log_lines: list[str] = field(default_factory=list)
+
+    @property
+    def improved(self) -> bool:
+        """Whether a plan or a bound is better than what is stored."""
+        return self.incumbent is not None or self.lower_bound_ns is not None
+
+    @property
+    def is_news(self) -> bool:
+        """Whether there is anything to store but time."""
+        return self.improved or self.phase is not None or bool(self.log_lines)
+
+    def columns(self) -> dict[str, Any]:
+        """The columns of the solve that change."""
+        values: dict[str, Any] = {"spent_ms": self.spent_ms}
+        if self.phase is not None:
+            values["phase"] = self.phase[:MAX_PHASE_CHARACTERS]
+        if self.lower_bound_ns is not None:
+            values["lower_bound_ns"] = self.lower_bound_ns
+        if self.incumbent is not None:
+            values["incumbent"] = json.dumps(self.incumbent, separators=(",", ":"))
+            values["best_objective_ns"] = self.objective_ns
+        if self.improved:
+            values["progress_at"] = clock_ms()
+        return values
+
+
+class Attempts:
+    """The worker's side of the rules."""
+
+    def __init__(self, database: Database, settings: Settings, worker: str, version: str) -> None:
+        self._database = database
+        self._settings = settings
+        self._worker = worker
+        self._version = version
+
+    def claim(self, solve_id: str) -> WorkOrder | None:
+        """Take a queued solve; None if there is nothing to take."""
+        with self._database.writing() as session:
+            fence = LeaseRepository(session).claim(
+                solve_id,
+                worker=self._worker,
+                lease_s=self._settings.lease_s,
+                solver_version=self._version,
+            )
+            if fence is None:
+                return None
+            solve = LeaseRepository(session).lock(
+                fence, Solve.spec, Solve.incumbent, Solve.started_from
+            )
+            assert solve is not None
+            return _work_order(fence, solve)
+
+    def renew(self, fence: Fence, progress: Progress) -> Standing:
+        """Renew the lease and store what is new."""
+        with self._database.writing() as session:
+            stop = LeaseRepository(session).renew(fence, self._settings.lease_s, progress.columns())
+            if stop is None:
+                return Standing.LOST
+            self._append_log(session, fence, progress)
+            return Standing.STOP if stop else Standing.GO_ON
+
+    def end(self, fence: Fence, ending: Ending, progress: Progress) -> Standing:
+        """End the attempt. Nothing is written if the lease was lost."""
+        with self._database.writing() as session:
+            solve = LeaseRepository(session).lock(fence, Solve.spec, Solve.incumbent)
+            if solve is None:
+                return Standing.LOST
+            for name, value in progress.columns().items():
+                setattr(solve, name, value)
+            self._append_log(session, fence, progress)
+            close(session, solve, ending, self._settings)
+            return Standing.GO_ON
+
+    def refuse(self, solve_id: str) -> None:
+        """This worker is shutting down: let the id be sent to another one."""
+        with self._database.writing() as session:
+            QueueRepository(session).mark_unsent([solve_id])
+
+    def _append_log(self, session: Session, fence: Fence, progress: Progress) -> None:
+        log = LogRepository(session)
+        log.append(fence.solve_id, progress.log_lines, self._settings.max_log_lines)
+
+
+def close(session: Session, solve: Solve, ending: Ending, settings: Settings) -> None:
+    """Apply an ending to a locked solve and write it."""
+    end_attempt(
+        solve,
+        ending,
+        max_crashes=settings.max_crashes,
+        max_losses=settings.max_losses,
+        log_tail=LogRepository(session).tail(solve.id, LOG_TAIL_LINES),
+    )
+    session.flush()
+
+
+def _work_order(fence: Fence, solve: Solve) -> WorkOrder:
+    start = solve.incumbent or solve.started_from
+    left_s = (solve.time_limit_ms - solve.spent_ms) / 1000
+    if solve.spent_ms:
+        # Whatever was spent, an attempt gets the time to re-time and verify what it starts from.
+        left_s = max(left_s, SHORTEST_ATTEMPT_S)
+    return WorkOrder(
+        fence=fence,
+        spec=json.loads(solve.spec),
+        start=None if start is None else json.loads(start),
+        time_left_s=left_s,
+        spent_ms=solve.spent_ms,
+        best_objective_ns=solve.best_objective_ns,
+        lower_bound_ns=solve.lower_bound_ns,
+    )

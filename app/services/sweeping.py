@@ -1,0 +1,73 @@
+"""What keeps solves moving when something died: send, send again, take back.
+
+Every step is a compare-and-set on the rows, so any number of processes may sweep at once.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from app.database import Database
+from app.models import Solve
+from app.repositories.leases import Fence, LeaseRepository
+from app.repositories.queue import Dispatch, QueueRepository
+from app.services.attempts import close
+from app.services.transitions import Lost
+from app.settings import Settings
+
+logger = logging.getLogger(__name__)
+BATCH = 100
+HEAD_OF_LINE = 64
+
+Publish = Callable[[str, int], None]
+
+
+def send_unsent(database: Database, publish: Publish) -> int:
+    """Send the ids of queued solves that were not sent yet; returns how many."""
+    with database.reading() as session:
+        waiting = QueueRepository(session).unsent(BATCH)
+    return _send(database, publish, waiting)
+
+
+def send_unclaimed(database: Database, publish: Publish, settings: Settings) -> int:
+    """Send ids again that nobody acted on; returns how many."""
+    with database.reading() as session:
+        waiting = QueueRepository(session).unclaimed(HEAD_OF_LINE, settings.resend_after_s)
+    return _send(database, publish, waiting)
+
+
+def take_back_lapsed(database: Database, settings: Settings) -> int:
+    """Requeue running solves whose worker fell silent; returns how many."""
+    with database.reading() as session:
+        lapsed = QueueRepository(session).lapsed()
+    return sum(_take_back(database, settings, fence) for fence in lapsed)
+
+
+def _send(database: Database, publish: Publish, waiting: list[Dispatch]) -> int:
+    if not waiting:
+        return 0
+    with database.writing() as session:
+        queue = QueueRepository(session)
+        taken = [dispatch for dispatch in waiting if queue.mark_sent(dispatch)]
+    for sent, dispatch in enumerate(taken):
+        try:
+            publish(dispatch.solve_id, dispatch.priority)
+        except Exception as error:
+            # Broker libraries raise a wide range of errors, and each means the same here.
+            logger.warning("the broker takes no messages: %s", error)
+            with database.writing() as session:
+                unsent = [entry.solve_id for entry in taken[sent:]]
+                QueueRepository(session).mark_unsent(unsent)
+            return sent
+    return len(taken)
+
+
+def _take_back(database: Database, settings: Settings, fence: Fence) -> bool:
+    with database.writing() as session:
+        solve = LeaseRepository(session).lock_lapsed(fence, Solve.spec, Solve.incumbent)
+        if solve is None:
+            return False
+        logger.warning("lost worker %s, which had solve %s", solve.worker, solve.id)
+        close(session, solve, Lost(), settings)
+        return True

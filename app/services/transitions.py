@@ -1,0 +1,183 @@
+"""The state machine of a solve: every change of state goes through `move`.
+
+queued ──claim──▶ running ──answer──▶ succeeded | infeasible | failed
+  ▲                  │ └──stop requested──▶ cancelled
+  │                  └──lost, crashed or given back──▶ queued (or failed, once too often)
+  └── cancelled by its last job ──▶ cancelled
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from app.database import clock_ms, milliseconds
+from app.models import Solve, SolveState
+from app.services.kept_plan import result_of_incumbent, with_provenance
+
+ALLOWED: dict[SolveState, frozenset[SolveState]] = {
+    SolveState.QUEUED: frozenset({SolveState.RUNNING, SolveState.CANCELLED}),
+    SolveState.RUNNING: frozenset(
+        {
+            SolveState.QUEUED,
+            SolveState.SUCCEEDED,
+            SolveState.FAILED,
+            SolveState.CANCELLED,
+            SolveState.INFEASIBLE,
+        }
+    ),
+}
+LONGEST_BACKOFF_S = 60.0
+LOG_TAIL_LINES = 20
+
+
+class IllegalTransition(Exception):
+    """A solve cannot go from the one state to the other."""
+
+
+@dataclass(frozen=True)
+class Answered:
+    """The solver process ended with a result (the dict that the planner returned)."""
+
+    result: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Crashed:
+    """The solver process ended without one."""
+
+    message: str
+    log_tail: Sequence[str] = field(default=())
+
+
+@dataclass(frozen=True)
+class Overran:
+    """The solver process was killed because it did not stop in time."""
+
+
+@dataclass(frozen=True)
+class GivenBack:
+    """The worker shuts down; nobody is to blame, so nothing is counted."""
+
+
+@dataclass(frozen=True)
+class Lost:
+    """The worker fell silent."""
+
+
+Ending = Answered | Crashed | Overran | GivenBack | Lost
+
+
+def move(solve: Solve, target: SolveState) -> None:
+    """Set the state, and what goes with it, if the step is allowed."""
+    source = SolveState(solve.state)
+    if target not in ALLOWED.get(source, frozenset()):
+        raise IllegalTransition(f"{source} -> {target}")
+    solve.state = target
+    solve.lease_until = None
+    solve.phase = None
+    if target.is_over:
+        solve.finished_at = clock_ms()
+    else:
+        solve.dispatched_at = None
+
+
+def end_attempt(
+    solve: Solve, ending: Ending, *, max_crashes: int, max_losses: int, log_tail: Sequence[str]
+) -> None:
+    """Apply the end of one attempt. `solve` is locked, with spec and incumbent loaded."""
+    if solve.stop_requested:
+        cancel(solve, ending)
+        return
+    match ending:
+        case Answered(result):
+            _answer(solve, result, log_tail)
+        case Crashed(message, tail):
+            solve.crashes += 1
+            if solve.crashes >= max_crashes:
+                _fail(solve, "solver_crashed", message, [*log_tail, *tail])
+            else:
+                move(solve, SolveState.QUEUED)
+        case Overran():
+            _finish_with_incumbent(solve, log_tail)
+        case GivenBack():
+            move(solve, SolveState.QUEUED)
+        case Lost():
+            solve.losses += 1
+            if solve.losses > max_losses:
+                detail = f"{solve.losses} workers in a row were lost while they solved it."
+                _fail(solve, "worker_lost", detail, log_tail)
+            else:
+                move(solve, SolveState.QUEUED)
+                solve.not_before = clock_ms() + milliseconds(backoff_s(solve.losses))
+
+
+def cancel(solve: Solve, ending: Ending | None = None) -> None:
+    """Nobody waits any more: keep the best plan there is as the result."""
+    if isinstance(ending, Answered) and "document" in ending.result:
+        _store_answer(solve, ending.result)
+    elif solve.incumbent is not None:
+        solve.result = _kept(solve, "cancelled")
+    move(solve, SolveState.CANCELLED)
+
+
+def backoff_s(losses: int) -> float:
+    """The first loss is retried at once, the next ones after 2, 4, 8 … seconds."""
+    return 0.0 if losses <= 1 else float(min(LONGEST_BACKOFF_S, 2.0 ** (losses - 1)))
+
+
+def _answer(solve: Solve, result: dict[str, Any], log_tail: Sequence[str]) -> None:
+    match result["state"]:
+        case "succeeded":
+            _store_answer(solve, result)
+            move(solve, SolveState.SUCCEEDED)
+        case "infeasible":
+            _store_answer(solve, result)
+            move(solve, SolveState.INFEASIBLE)
+        case _:
+            tail = [*log_tail, *result.get("log_tail", [])]
+            _fail(solve, result["code"], result["detail"], tail)
+
+
+def _store_answer(solve: Solve, result: dict[str, Any]) -> None:
+    solve.best_objective_ns = result.get("objective_ns", solve.best_objective_ns)
+    solve.lower_bound_ns = result.get("lower_bound_ns", solve.lower_bound_ns)
+    solve.proven_optimal = bool(result.get("proven_optimal", False))
+    solve.result = with_provenance(result["document"], **_circumstances(solve))
+
+
+def _finish_with_incumbent(solve: Solve, log_tail: Sequence[str]) -> None:
+    if solve.incumbent is None:
+        detail = "The solver did not stop at its time limit and had found no plan."
+        _fail(solve, "no_plan_within_limit", detail, log_tail)
+        return
+    solve.result = _kept(solve, "time limit")
+    solve.proven_optimal = solve.best_objective_ns == solve.lower_bound_ns
+    move(solve, SolveState.SUCCEEDED)
+
+
+def _kept(solve: Solve, reason: str) -> str:
+    assert solve.incumbent is not None
+    assert solve.best_objective_ns is not None
+    document = result_of_incumbent(
+        json.loads(solve.spec),
+        json.loads(solve.incumbent),
+        objective_ns=solve.best_objective_ns,
+        lower_bound_ns=solve.lower_bound_ns,
+        reason=reason,
+    )
+    return with_provenance(document, **_circumstances(solve))
+
+
+def _circumstances(solve: Solve) -> dict[str, Any]:
+    began = solve.started_at
+    waited = None if began is None else round((began - solve.created_at) / 1000, 3)
+    return {"queue_seconds": waited, "attempts": solve.attempt, "worker": solve.worker}
+
+
+def _fail(solve: Solve, code: str, detail: str, log_tail: Sequence[str]) -> None:
+    kept = list(log_tail)[-LOG_TAIL_LINES:]
+    solve.error = json.dumps({"code": code, "detail": detail, "log_tail": kept})
+    move(solve, SolveState.FAILED)

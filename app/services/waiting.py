@@ -1,0 +1,33 @@
+"""Waiting for a job inside a request, without holding a thread or a connection meanwhile."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Awaitable, Callable
+
+import anyio
+
+FIRST_PAUSE_S = 0.05
+LONGEST_PAUSE_S = 1.0
+_WAIT = re.compile(r"wait\s*=\s*\"?(\d{1,9})\"?", re.IGNORECASE)
+
+
+def wanted_wait_s(prefer: str | None, cap_s: float) -> float:
+    """Seconds of ``Prefer: wait=N`` (RFC 7240), capped; 0 without one."""
+    for preference in (prefer or "").split(","):
+        match = _WAIT.fullmatch(preference.partition(";")[0].strip())
+        if match is not None:
+            return min(float(match.group(1)), cap_s)
+    return 0.0
+
+
+async def wait_until(is_over: Callable[[], Awaitable[bool]], seconds: float) -> None:
+    """Ask at growing intervals until the answer is yes or the time has passed."""
+    deadline = time.monotonic() + seconds
+    pause_s = FIRST_PAUSE_S
+    while (left_s := deadline - time.monotonic()) > 0:
+        if await is_over():
+            return
+        await anyio.sleep(min(pause_s, left_s))
+        pause_s = min(pause_s * 1.5, LONGEST_PAUSE_S)

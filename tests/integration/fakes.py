@@ -1,0 +1,100 @@
+"""Stand-ins for the planner, so that the service is tested without solving anything."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from planner.errors import SpecError
+
+FAKE_SOLVER = Path(__file__).parent / "fake_solver.py"
+PROBLEM = {
+    "micro_batches": 1,
+    "devices": [{}],
+    "stages": [{"device": 0, "forward_ns": 3, "backward_input_ns": 4}],
+}
+SCHEDULE = {
+    "ops": [
+        {"op": "F", "stage": 0, "micro_batch": 0, "start_ns": 0, "end_ns": 3},
+        {"op": "B", "stage": 0, "micro_batch": 0, "start_ns": 3, "end_ns": 7},
+    ],
+    "makespan_ns": 7,
+    "steady_span_ns": 7,
+    "peak_memory_bytes": [0],
+    "lower_bound_ns": None,
+}
+START = {"placement": "as_posted", "schedule": SCHEDULE}
+
+
+@dataclass(frozen=True)
+class FakeRequest:
+    """What `resolve_fake` makes of a body: its `script` is what the fake solver will do."""
+
+    spec: dict[str, Any]
+    spec_hash: str
+    engine: str
+    engine_named: bool
+    time_limit_s: float
+    stages: int = 1
+    micro_batches: int = 1
+    operations: int = 3
+
+    def preview(self) -> dict[str, Any]:
+        return {"placements": [{"placement": "as_posted", "problem": PROBLEM}]}
+
+
+def resolve_fake(body: Mapping[str, Any]) -> FakeRequest:
+    """Bodies are ``{"script": ..., "engine": ..., "time_limit_s": ...}``."""
+    unknown = set(body) - {"script", "engine", "time_limit_s"}
+    if unknown:
+        raise SpecError((unknown.pop(),), "is not a known field.", "Remove it.")
+    script = body.get("script", "answer")
+    engine = body.get("engine")
+    spec = {
+        "kind": "pipeline",
+        "script": script,
+        "candidates": [{"placement": "as_posted", "problem": PROBLEM}],
+        "options": {"engine": engine or "cbc"},
+    }
+    return FakeRequest(
+        spec=spec,
+        spec_hash=hashlib.sha256(json.dumps(script, sort_keys=True).encode()).hexdigest(),
+        engine=engine or "cbc",
+        engine_named=engine is not None,
+        time_limit_s=body.get("time_limit_s", 60.0),
+    )
+
+
+def succeeded(
+    objective_ns: int = 7, lower_bound_ns: int = 7, proven_optimal: bool = True
+) -> dict[str, Any]:
+    """A result as the planner returns it."""
+    return {
+        "state": "succeeded",
+        "objective_ns": objective_ns,
+        "lower_bound_ns": lower_bound_ns,
+        "proven_optimal": proven_optimal,
+        "document": {
+            "problem": PROBLEM,
+            "schedule": SCHEDULE,
+            "comparison": [],
+            "certificate": {"proven_optimal": proven_optimal},
+            "provenance": {"engine": "cbc"},
+        },
+    }
+
+
+def infeasible() -> dict[str, Any]:
+    """An infeasible result as the planner returns it."""
+    return {
+        "state": "infeasible",
+        "document": {
+            "problem": PROBLEM,
+            "infeasibility": {"devices": [0]},
+            "provenance": {},
+        },
+    }

@@ -1,0 +1,180 @@
+"""Health, examples, the OpenAPI document, and the service with its parts away."""
+
+from __future__ import annotations
+
+import importlib.resources
+import time
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from app.database import Database
+from app.dispatch import Dispatcher
+from app.main import create_app
+from app.services.attempts import Attempts
+from app.settings import Settings
+from tests.integration.fakes import resolve_fake
+from tests.integration.helpers import ADDRESS, claim, eventually, lapse_leases, only_solve, post
+
+GOOD_PROBLEM = {
+    "micro_batches": 2,
+    "devices": [{}, {}],
+    "stages": [
+        {"device": 0, "forward_ns": 18_000_000, "backward_input_ns": 5},
+        {"device": 1, "forward_ns": 3, "backward_input_ns": 5, "backward_weight_ns": 0},
+    ],
+}
+
+
+def test_health(client: TestClient) -> None:
+    assert client.get("/healthz").json() == {"status": "ok"}
+    response = client.get("/readyz")
+    assert response.status_code == 200
+    assert response.json() == {
+        "status": "degraded",
+        "database": "ok",
+        "broker": "unavailable",
+    }
+
+
+def test_ready_with_a_broker(settings: Settings, broker_url: str) -> None:
+    with TestClient(create_app(settings.model_copy(update={"broker_url": broker_url}))) as client:
+        assert client.get("/readyz").json()["status"] == "ok"
+
+
+def test_a_dead_broker_holds_up_no_request(settings: Settings, tmp_path: Path) -> None:
+    dead = settings.model_copy(update={"broker_url": f"redis+socket://{tmp_path}/none.sock"})
+    with TestClient(create_app(dead, resolve_fake)) as client:
+        began = time.monotonic()
+        for n in range(20):
+            assert post(client, f"answer {n}")["state"] == "queued"
+        assert time.monotonic() - began < 10
+        assert client.get("/readyz").json()["status"] == "degraded"
+
+
+def test_without_its_database_the_service_is_not_ready(tmp_path: Path) -> None:
+    settings = Settings(
+        database_url=f"postgresql://nobody@/nothing?host={tmp_path}", database_timeout_s=1
+    )
+    app = create_app(settings, resolve_fake)
+    with TestClient(app, raise_server_exceptions=False) as client:
+        response = client.get("/readyz")
+        assert (response.status_code, response.json()["status"]) == (503, "down")
+        response = client.post(ADDRESS, json={})
+        assert (response.status_code, response.json()["code"]) == (503, "database_unavailable")
+        assert client.get("/healthz").status_code == 200
+
+
+def test_without_its_tables_the_service_is_not_ready(tmp_path: Path) -> None:
+    settings = Settings(database_url=f"sqlite:///{tmp_path / 'empty.db'}")
+    with TestClient(create_app(settings, resolve_fake)) as client:
+        assert client.get("/readyz").status_code == 503
+
+
+def test_examples_are_listed(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert isinstance(client.get("/v1/examples").json(), list)
+    monkeypatch.setattr(importlib.resources, "files", lambda package: tmp_path)
+    assert client.get("/v1/examples").json() == []
+    folder = tmp_path / "examples"
+    folder.mkdir()
+    (folder / "b.json").write_text('{"script": "b"}')
+    (folder / "a.json").write_text('{"script": "a"}')
+    (folder / "note.txt").write_text("no example")
+    assert client.get("/v1/examples").json() == [{"script": "a"}, {"script": "b"}]
+
+
+def test_the_openapi_document_is_complete(client: TestClient) -> None:
+    document = client.get("/openapi.json").json()
+    operations = {
+        operation["operationId"]: operation
+        for path in document["paths"].values()
+        for operation in path.values()
+    }
+    assert set(operations) == {
+        "submit_pipeline_schedule",
+        "list_jobs",
+        "get_job",
+        "get_job_result",
+        "get_job_log",
+        "cancel_job",
+        "get_liveness",
+        "get_readiness",
+        "list_examples",
+    }
+    submit = operations["submit_pipeline_schedule"]
+    assert {"200", "202", "400", "413", "415", "422", "503"} <= set(submit["responses"])
+    schemas = document["components"]["schemas"]
+    assert {"problem", "model", "solver", "name", "tags", "priority"} <= set(
+        schemas["PipelineScheduleRequest"]["properties"]
+    )
+    assert _references(document) <= set(schemas)
+    assert client.get("/docs").status_code == 200
+
+
+def _references(part: object) -> set[str]:
+    if isinstance(part, dict):
+        own = {part["$ref"].rpartition("/")[2]} if isinstance(part.get("$ref"), str) else set()
+        return own.union(*map(_references, part.values()))
+    if isinstance(part, list):
+        return set().union(*map(_references, part))
+    return set()
+
+
+def test_equal_requests_to_the_real_planner_share_a_solve(settings: Settings) -> None:
+    with TestClient(create_app(settings)) as client:
+        first = client.post(ADDRESS, json={"problem": GOOD_PROBLEM, "name": "first"})
+        assert (first.status_code, first.json()["cache"]) == (202, "miss")
+        spelt_out = {
+            "solver": {"threads": 1, "mip_gap": 0, "time_limit_s": 60},
+            "problem": {
+                **dict(reversed(GOOD_PROBLEM.items())),
+                "objective": "makespan",
+                "micro_batches": 2.0,
+                "name": "another name",
+                "transfers": [{}],
+            },
+        }
+        assert client.post(ADDRESS, json=spelt_out).json()["cache"] == "joined"
+        other = {"problem": {**GOOD_PROBLEM, "micro_batches": 3}}
+        assert client.post(ADDRESS, json=other).json()["cache"] == "miss"
+        bad = {"problem": {**GOOD_PROBLEM, "stages": []}}
+        response = client.post(ADDRESS, json=bad)
+        assert (response.status_code, response.json()["errors"][0]["path"]) == (
+            422,
+            "problem.stages",
+        )
+
+
+def test_the_dispatcher_sends_what_is_queued_and_outlives_errors(
+    settings: Settings, client: TestClient, database: Database, attempts: Attempts
+) -> None:
+    sent: list[str] = []
+    failures = iter([ConnectionError("away"), RuntimeError("strange")])
+
+    def publish(solve_id: str, priority: int) -> None:
+        for failure in failures:
+            raise failure
+        sent.append(solve_id)
+
+    hasty = settings.model_copy(update={"sweep_s": 0.1})
+    dispatcher = Dispatcher(database, hasty, publish)
+    dispatcher.start()
+    post(client)
+    dispatcher.wake()
+    eventually(lambda: sent == [only_solve(database).id], 10)
+    dispatcher.stop()
+
+
+def test_the_dispatcher_takes_back_what_lost_workers_held(
+    settings: Settings, client: TestClient, database: Database, attempts: Attempts
+) -> None:
+    post(client)
+    claim(attempts, database)
+    lapse_leases(database)
+    dispatcher = Dispatcher(database, settings, None)
+    dispatcher.start()
+    eventually(lambda: only_solve(database).losses == 1, 10)
+    dispatcher.stop()

@@ -1,0 +1,251 @@
+"""A worker's attempt with a real child process, around a fake planner."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from app.database import Database
+from app.services.attempts import Attempts
+from app.settings import Settings
+from tests.integration.fakes import FAKE_SOLVER
+from tests.integration.helpers import (
+    claim,
+    eventually,
+    job,
+    lapse_leases,
+    loads,
+    only_solve,
+    post,
+    set_columns,
+)
+from tests.integration.processes import marked_processes, new_marker
+from workers.supervise import Supervisor
+
+
+@pytest.fixture
+def marker() -> Iterator[str]:
+    """Names the child processes of one test, none of which may remain."""
+    marker = new_marker()
+    yield marker
+    eventually(lambda: not marked_processes(marker), 5)
+
+
+@pytest.fixture
+def settings(
+    settings: Settings, marker: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Settings:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return settings.model_copy(
+        update={
+            "solver_command": (sys.executable, str(FAKE_SOLVER), marker),
+            "heartbeat_s": 0.3,
+            "lease_s": 3,
+        }
+    )
+
+
+@pytest.fixture
+def solve(
+    client: TestClient, database: Database, attempts: Attempts, settings: Settings
+) -> Callable[..., dict[str, Any]]:
+    """Post a script, run it as a worker would, and return the job."""
+
+    def run(script: Any, leave: Callable[[], bool] = lambda: False, **more: Any) -> dict[str, Any]:
+        job_id = post(client, script, **more)["id"]
+        Supervisor(claim(attempts, database), attempts, settings, leave).run()
+        return job(client, job_id)
+
+    return run
+
+
+Solve = Callable[..., dict[str, Any]]
+
+
+@pytest.mark.parametrize(
+    ("script", "state"),
+    [
+        ("answer", "succeeded"),
+        ("infeasible", "infeasible"),
+        ("no plan", "failed"),
+        ({"do": "work", "seconds": 0.3}, "succeeded"),
+    ],
+)
+def test_an_answer_ends_the_solve(solve: Solve, script: Any, state: str) -> None:
+    assert solve(script)["state"] == state
+
+
+def test_what_the_solver_reports_is_stored(
+    solve: Solve, client: TestClient, database: Database
+) -> None:
+    view = solve({"do": "work", "seconds": 0.3})
+    assert (view["best_makespan_ns"], view["lower_bound_ns"], view["gap"]) == (7, 7, 0.0)
+    log = client.get(view["links"]["log"]).json()["lines"]
+    assert log == ["start none", "time left 60.0"]
+    assert only_solve(database).spent_ms >= 300
+    assert loads(only_solve(database).incumbent)["placement"] == "as_posted"
+
+
+@pytest.mark.parametrize(("script", "word"), [("raise", "a fault"), ("nonsense", "form")])
+def test_a_fault_of_the_planner_fails_at_once(
+    solve: Solve, client: TestClient, script: str, word: str
+) -> None:
+    view = solve(script)
+    assert view["state"] == "failed"
+    error = client.get(view["links"]["result"]).json()
+    assert error["code"] == "internal_error"
+    assert word in error["detail"]
+
+
+def test_a_command_that_cannot_be_started_counts_as_a_crash(
+    client: TestClient, database: Database, attempts: Attempts, settings: Settings
+) -> None:
+    broken = settings.model_copy(update={"solver_command": ("/nowhere/solver",)})
+    job_id = post(client)["id"]
+    Supervisor(claim(attempts, database), attempts, broken, lambda: False).run()
+    view = job(client, job_id)
+    assert (view["state"], view["crashes"]) == ("queued", 1)
+
+
+@pytest.mark.parametrize(
+    ("script", "words"), [("segfault", "SIGSEGV"), ("solver crash", "its last words")]
+)
+def test_a_crash_is_tried_again_and_fails_in_the_end(
+    solve: Solve,
+    client: TestClient,
+    database: Database,
+    attempts: Attempts,
+    settings: Settings,
+    script: str,
+    words: str,
+) -> None:
+    view = solve(script)
+    assert (view["state"], view["crashes"]) == ("queued", 1)
+    for _ in range(2):
+        Supervisor(claim(attempts, database), attempts, settings, lambda: False).run()
+    response = client.get(view["links"]["result"])
+    assert response.json()["code"] == "solver_crashed"
+    assert words in response.text
+
+
+def test_the_second_attempt_starts_from_the_plan_of_the_first(
+    solve: Solve, client: TestClient, database: Database, attempts: Attempts, settings: Settings
+) -> None:
+    view = solve("crash once")
+    assert view["best_makespan_ns"] == 9
+    Supervisor(claim(attempts, database), attempts, settings, lambda: False).run()
+    view = job(client, view["id"])
+    assert (view["state"], view["attempts"], view["crashes"]) == ("succeeded", 2, 1)
+    assert "start as_posted" in client.get(view["links"]["log"]).json()["lines"]
+
+
+def test_cancelling_stops_the_solver_and_keeps_its_plan(
+    solve: Solve, client: TestClient, database: Database
+) -> None:
+    def cancel_once_there_is_a_plan() -> bool:
+        jobs = client.get("/v1/jobs?state=running").json()["jobs"]
+        if not jobs or jobs[0]["best_makespan_ns"] is None:
+            return False
+        return client.delete(f"/v1/jobs/{jobs[0]['id']}").is_success
+
+    canceller = threading.Thread(target=lambda: eventually(cancel_once_there_is_a_plan))
+    canceller.start()
+    view = solve({"do": "work", "seconds": 60})
+    canceller.join()
+    assert (view["state"], view["cancel_requested"]) == ("cancelled", False)
+    result = client.get(view["links"]["result"]).json()
+    assert result["certificate"] == {"proven_optimal": False}
+    assert only_solve(database).spent_ms < 30_000
+
+
+def test_shutting_down_gives_the_solve_back(solve: Solve, database: Database) -> None:
+    leave = threading.Event()
+    threading.Timer(1.0, leave.set).start()
+    view = solve({"do": "work", "seconds": 60}, leave.is_set)
+    assert (view["state"], view["attempts"]) == ("queued", 1)
+    solve_row = only_solve(database)
+    assert (solve_row.crashes, solve_row.losses) == (0, 0)
+    assert solve_row.best_objective_ns == 7
+
+
+def test_shutting_down_kills_a_solver_that_does_not_stop(
+    solve: Solve, database: Database, settings: Settings
+) -> None:
+    leave = threading.Event()
+    threading.Timer(1.0, leave.set).start()
+    view = solve("hang", leave.is_set)
+    assert (view["state"], only_solve(database).best_objective_ns) == ("queued", 7)
+
+
+def test_a_solver_past_its_limit_is_killed_and_its_plan_is_the_answer(
+    client: TestClient, database: Database, attempts: Attempts, settings: Settings
+) -> None:
+    impatient = settings.model_copy(update={"overtime_s": 1.0})
+    job_id = post(client, "hang", time_limit_s=1)["id"]
+    Supervisor(claim(attempts, database), attempts, impatient, lambda: False).run()
+    view = job(client, job_id)
+    assert (view["state"], view["gap"]) == ("succeeded", 0.0)
+
+
+def test_a_worker_that_lost_its_lease_stops_its_solver_and_leaves(
+    solve: Solve, client: TestClient, database: Database
+) -> None:
+    def steal() -> bool:
+        jobs = client.get("/v1/jobs?state=running").json()["jobs"]
+        if jobs:
+            set_columns(database, attempt=7)
+            lapse_leases(database)
+        return bool(jobs)
+
+    thief = threading.Thread(target=lambda: eventually(steal))
+    thief.start()
+    view = solve({"do": "work", "seconds": 60})
+    thief.join()
+    assert (view["state"], view["attempts"]) == ("running", 7)
+
+
+def test_the_solver_dies_when_its_supervisor_is_killed(
+    client: TestClient, database: Database, attempts: Attempts, settings: Settings, marker: str
+) -> None:
+    post(client, {"do": "work", "seconds": 60})
+    order = claim(attempts, database)
+    pid = os.fork()
+    if pid == 0:
+        try:
+            Supervisor(order, NoAttempts(), settings, lambda: False).run()
+        finally:
+            os._exit(0)
+    # The solver and the process that it started itself.
+    eventually(lambda: len(marked_processes(marker)) == 2)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    eventually(lambda: not marked_processes(marker), 5)
+
+
+class NoAttempts(Attempts):
+    """For a forked process, which must not use the connections of its parent."""
+
+    def __init__(self) -> None:
+        pass
+
+    def renew(self, *_: Any) -> Any:
+        return None
+
+
+def test_the_solver_sees_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    from workers.solver_child import child_environment
+
+    monkeypatch.setenv("LOADMASTER_DATABASE_URL", "postgresql://user:secret@host/db")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    environment = child_environment(os.environ, "/files")
+    assert "secret" not in "".join(environment.values())
+    assert environment["PATH"] == os.environ["PATH"]

@@ -1,0 +1,272 @@
+"""The real thing: Celery workers on a real broker, killed and stopped in mid-solve."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from app.main import create_app
+from app.settings import Settings
+from tests.integration.conftest import DATABASES, database_without_rows, start_broker
+from tests.integration.fakes import FAKE_SOLVER, resolve_fake
+from tests.integration.helpers import eventually, job, post
+from tests.integration.processes import marked_processes, new_marker
+
+ROOT = Path(__file__).parents[2]
+StartWorker = Callable[[], subprocess.Popen[bytes]]
+WORK = {"do": "work", "seconds": 2}
+LONG_WORK = {"do": "work", "seconds": 300}
+
+
+@pytest.fixture
+def marker() -> str:
+    return new_marker()
+
+
+@pytest.fixture
+def kind() -> str:
+    """Which database a test runs on, unless it asks for both."""
+    return "sqlite"
+
+
+on_both_databases = pytest.mark.parametrize("kind", DATABASES)
+
+
+class Broker:
+    """A broker that may be killed and started again; it remembers nothing."""
+
+    def __init__(self, socket: Path) -> None:
+        self._socket = socket
+        self.start()
+
+    def start(self) -> None:
+        self._process, self.url = start_broker(self._socket)
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+
+@pytest.fixture
+def broker(short_dir: Path, marker: str) -> Iterator[Broker]:
+    broker = Broker(short_dir / f"{marker[-8:]}.sock")
+    yield broker
+    broker.kill()
+
+
+@pytest.fixture
+def settings(
+    request: pytest.FixtureRequest, kind: str, tmp_path: Path, broker: Broker, marker: str
+) -> Settings:
+    """A whole service: database, broker and short patience."""
+    return Settings(
+        data_dir=tmp_path,
+        database_url=database_without_rows(request, kind, tmp_path),
+        broker_url=broker.url,
+        solver_command=(sys.executable, str(FAKE_SOLVER), marker),
+        lease_s=2,
+        heartbeat_s=0.5,
+        sweep_s=0.3,
+    )
+
+
+@pytest.fixture
+def client(settings: Settings) -> Iterator[TestClient]:
+    with TestClient(create_app(settings, resolve_fake)) as client:
+        yield client
+
+
+@pytest.fixture
+def start_worker(settings: Settings, tmp_path: Path, marker: str) -> Iterator[StartWorker]:
+    """Starts Celery workers, which are gone after the test, like every solver of theirs."""
+    workers: list[subprocess.Popen[bytes]] = []
+    log = (tmp_path / "worker.log").open("wb")
+
+    def start() -> subprocess.Popen[bytes]:
+        name = f"{marker}-{len(workers)}"
+        command = ["-m", "celery", "-A", "workers.celery_app", "worker", "--loglevel", "INFO"]
+        command += ["--concurrency", "2", "--hostname", name]
+        command += ["--without-gossip", "--without-mingle"]
+        worker = subprocess.Popen(
+            [sys.executable, *command],
+            env={**os.environ, **environment_of(settings), "TMPDIR": str(tmp_path)},
+            cwd=ROOT,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        workers.append(worker)
+        return worker
+
+    yield start
+    for worker in workers:
+        worker.kill()
+        worker.wait()
+    log.close()
+    eventually(lambda: not marked_processes(marker), 5)
+
+
+def environment_of(settings: Settings) -> dict[str, str]:
+    """The settings as a worker process reads them."""
+    chosen = settings.model_dump(mode="json", exclude_unset=True)
+    command = settings.model_dump_json(include={"solver_command"})
+    texts = {f"LOADMASTER_{name.upper()}": str(value) for name, value in chosen.items()}
+    return {**texts, "LOADMASTER_SOLVER_COMMAND": command.partition(":")[2][:-1]}
+
+
+def solvers(marker: str) -> list[int]:
+    """Processes of solvers: the fake one, and the one that it starts itself."""
+    return [
+        pid
+        for pid in marked_processes(marker)
+        if b"celery" not in Path(f"/proc/{pid}/cmdline").read_bytes()
+    ]
+
+
+def wait_for_state(client: TestClient, job_id: str, *states: str) -> dict[str, Any]:
+    """The job once it is in one of these states."""
+
+    def reached() -> dict[str, Any] | None:
+        view = job(client, job_id)
+        return view if view["state"] in states else None
+
+    view: dict[str, Any] = eventually(reached, 40)
+    return view
+
+
+def wait_for_plan(client: TestClient, job_id: str, attempts: int = 1) -> None:
+    """Until the solve runs (again) and its plan is stored."""
+
+    def has_plan() -> bool:
+        view = job(client, job_id)
+        running = view["state"] == "running" and view["attempts"] >= attempts
+        return running and view["best_makespan_ns"] is not None
+
+    eventually(has_plan, 40)
+
+
+def pool_process_of(solver_pids: list[int]) -> int:
+    """The pool process that supervises these solvers."""
+    parents = {
+        int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        for pid in solver_pids
+    }
+    (supervisor,) = parents - set(solver_pids)
+    return supervisor
+
+
+@on_both_databases
+def test_a_job_goes_all_the_way(client: TestClient, start_worker: StartWorker) -> None:
+    start_worker()
+    view = wait_for_state(client, post(client)["id"], "succeeded", "failed")
+    assert view["state"] == "succeeded"
+    result = client.get(view["links"]["result"]).json()
+    assert result["schedule"]["makespan_ns"] == 7
+    assert result["provenance"]["attempts"] == 1
+    assert post(client)["cache"] == "hit"
+
+
+@on_both_databases
+def test_killing_the_pool_process_in_mid_solve(
+    client: TestClient, start_worker: StartWorker, marker: str
+) -> None:
+    start_worker()
+    job_id = post(client, WORK)["id"]
+    wait_for_plan(client, job_id)
+    before = solvers(marker)
+    assert len(before) == 2
+    os.kill(pool_process_of(before), signal.SIGKILL)
+    eventually(lambda: not set(before) & set(solvers(marker)), 2)
+    view = wait_for_state(client, job_id, "succeeded", "failed")
+    assert (view["state"], view["attempts"], view["losses"]) == ("succeeded", 2, 1)
+    assert (view["crashes"], solvers(marker)) == (0, [])
+
+
+@on_both_databases
+def test_killing_the_whole_worker_in_mid_solve(
+    client: TestClient, start_worker: StartWorker, marker: str
+) -> None:
+    worker = start_worker()
+    job_id = post(client, WORK)["id"]
+    wait_for_plan(client, job_id)
+    worker.kill()
+    worker.wait()
+    eventually(lambda: not marked_processes(marker), 3)
+    start_worker()
+    view = wait_for_state(client, job_id, "succeeded", "failed")
+    assert (view["state"], view["attempts"], view["losses"]) == ("succeeded", 2, 1)
+    log = client.get(view["links"]["log"]).json()["lines"]
+    assert "start as_posted" in log, "the second attempt starts from the stored plan"
+
+
+@pytest.mark.parametrize("whole_group", [False, True])
+def test_a_warm_shutdown_gives_solves_back(
+    client: TestClient, start_worker: StartWorker, marker: str, whole_group: bool
+) -> None:
+    worker = start_worker()
+    job_id = post(client, LONG_WORK)["id"]
+    wait_for_plan(client, job_id)
+    began = time.monotonic()
+    if whole_group:
+        os.killpg(worker.pid, signal.SIGTERM)
+    else:
+        worker.terminate()
+    assert worker.wait(15) is not None
+    assert time.monotonic() - began < 8
+    assert marked_processes(marker) == []
+    view = job(client, job_id)
+    assert (view["state"], view["losses"], view["crashes"]) == ("queued", 0, 0)
+    assert view["best_makespan_ns"] == 7
+    start_worker()
+    wait_for_plan(client, job_id, attempts=2)
+    client.delete(f"/v1/jobs/{job_id}")
+    assert wait_for_state(client, job_id, "cancelled")["cancel_requested"] is False
+    assert client.get(f"/v1/jobs/{job_id}/result").status_code == 200
+
+
+def test_a_broker_that_forgets_everything_delays_but_loses_nothing(
+    settings: Settings, start_worker: StartWorker, broker: Broker
+) -> None:
+    hasty = settings.model_copy(update={"resend_after_s": 1.0})
+    with TestClient(create_app(hasty, resolve_fake)) as client:
+        ids = [post(client, {"do": "work", "seconds": 0, "n": n})["id"] for n in range(5)]
+        time.sleep(1)
+        broker.kill()
+        broker.start()
+        start_worker()
+        for job_id in ids:
+            assert wait_for_state(client, job_id, "succeeded", "failed")["state"] == "succeeded"
+
+
+def test_more_urgent_jobs_go_first(client: TestClient, start_worker: StartWorker) -> None:
+    plain = [post(client, {"do": "work", "seconds": 0.5, "n": n})["id"] for n in range(6)]
+    urgent = post(client, {"do": "work", "seconds": 0.5, "n": 9}, priority=9)["id"]
+    eventually(lambda: client.get("/readyz").json()["status"] == "ok")
+    time.sleep(1)
+    start_worker()
+    wait_for_state(client, urgent, "succeeded")
+    waiting = [one for one in plain if job(client, one)["state"] == "queued"]
+    assert len(waiting) >= 3
+
+
+def test_a_broker_that_dies_and_comes_back(
+    client: TestClient, start_worker: StartWorker, broker: Broker
+) -> None:
+    start_worker()
+    running = post(client, WORK)["id"]
+    wait_for_plan(client, running)
+    broker.kill()
+    queued = post(client, {"do": "work", "seconds": 0})["id"]
+    assert wait_for_state(client, running, "succeeded", "failed")["attempts"] == 1
+    assert client.get("/readyz").json()["status"] == "degraded"
+    broker.start()
+    assert wait_for_state(client, queued, "succeeded", "failed")["state"] == "succeeded"

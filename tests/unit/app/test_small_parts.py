@@ -1,0 +1,128 @@
+"""Cursors, preferences, limits, kept plans and settings."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.cursors import decode_cursor, encode_cursor
+from app.errors import InvalidRequest, LimitExceeded
+from app.services.kept_plan import result_of_incumbent, with_provenance
+from app.services.limits import check_raw_size
+from app.services.waiting import wanted_wait_s
+from app.settings import Settings
+
+SPEC = {
+    "candidates": [
+        {"placement": "one", "problem": {"micro_batches": 1, "objective": "steady_span"}},
+        {"placement": "two", "problem": {"micro_batches": 2}},
+    ],
+    "options": {"engine": "highs"},
+}
+INCUMBENT = {"placement": "two", "schedule": {"makespan_ns": 8, "lower_bound_ns": None}}
+
+
+@given(st.integers(0, 10**14), st.uuids().map(str))
+def test_a_cursor_says_what_was_put_in(created_at: int, job_id: str) -> None:
+    assert decode_cursor(encode_cursor(created_at, job_id)) == (created_at, job_id)
+
+
+@given(st.text(max_size=40))
+def test_any_other_cursor_is_refused(cursor: str) -> None:
+    with contextlib.suppress(InvalidRequest):
+        assert decode_cursor(cursor)[0] >= 0
+
+
+@pytest.mark.parametrize(
+    ("prefer", "seconds"),
+    [
+        (None, 0),
+        ("", 0),
+        ("respond-async", 0),
+        ("wait=5", 5),
+        ("Wait = 5", 5),
+        ('respond-async, wait="7"; x=1', 7),
+        ("wait=600", 60),
+        ("wait=-1", 0),
+        ("wait=1.5", 0),
+        ("wait=soon", 0),
+        ("waiting=5", 0),
+    ],
+)
+def test_the_wait_preference(prefer: str | None, seconds: float) -> None:
+    assert wanted_wait_s(prefer, 60) == seconds
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"problem": None},
+        {"problem": 3, "training": "preset"},
+        {"problem": {"micro_batches": "many", "stages": {"a": 1}}},
+        {"problem": {"micro_batches": True}},
+        {"training": {"micro_batches": 4096, "pipeline_parallel": 256}},
+    ],
+)
+def test_bodies_of_any_form_pass_the_size_check(body: dict[str, object]) -> None:
+    check_raw_size(body, Settings())
+
+
+@pytest.mark.parametrize(
+    ("body", "path"),
+    [
+        ({"problem": {"micro_batches": 4097}}, "problem.micro_batches"),
+        ({"training": {"micro_batches": 1e300}}, "training.micro_batches"),
+        ({"problem": {"stages": [0] * 257}}, "problem.stages"),
+        ({"problem": {"devices": [0] * 257}}, "problem.devices"),
+        ({"training": {"pipeline_parallel": 257}}, "training.pipeline_parallel"),
+    ],
+)
+def test_bodies_too_large_to_resolve_are_refused(body: dict[str, object], path: str) -> None:
+    with pytest.raises(LimitExceeded) as refused:
+        check_raw_size(body, Settings())
+    assert refused.value.errors[0].path == path
+
+
+def test_a_kept_plan_is_a_result() -> None:
+    result = result_of_incumbent(
+        SPEC, INCUMBENT, objective_ns=8, lower_bound_ns=6, reason="time limit"
+    )
+    assert result["problem"] == {"micro_batches": 2}
+    assert result["schedule"] == {"makespan_ns": 8, "lower_bound_ns": 6}
+    assert result["certificate"]["gap"] == 0.25
+    assert result["certificate"]["objective"] == "makespan"
+    assert result["certificate"]["proven_optimal"] is False
+    assert result["provenance"]["engine"] == "highs"
+
+
+@pytest.mark.parametrize(("bound", "gap", "proven"), [(None, None, False), (8, 0.0, True)])
+def test_a_kept_plan_knows_what_is_proven(
+    bound: int | None, gap: float | None, proven: bool
+) -> None:
+    result = result_of_incumbent(
+        SPEC, INCUMBENT, objective_ns=8, lower_bound_ns=bound, reason="cancelled"
+    )
+    assert result["certificate"]["gap"] == gap
+    assert result["certificate"]["proven_optimal"] is proven
+
+
+def test_provenance_is_extended_not_replaced() -> None:
+    text = with_provenance({"provenance": {"engine": "cbc"}}, attempts=2)
+    assert text == '{"provenance":{"engine":"cbc","attempts":2}}'
+
+
+def test_the_default_database_is_a_file_in_the_data_folder(tmp_path: Path) -> None:
+    url = Settings(data_dir=tmp_path).resolved_database_url
+    assert url == f"sqlite:///{tmp_path}/loadmaster.db"
+
+
+def test_an_empty_broker_address_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOADMASTER_BROKER_URL", "")
+    monkeypatch.setenv("LOADMASTER_SOLVER_COMMAND", '["a", "b"]')
+    settings = Settings()
+    assert (settings.broker_url, settings.solver_command) == (None, ("a", "b"))

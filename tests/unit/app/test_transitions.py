@@ -1,0 +1,42 @@
+"""The state machine of a solve."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from app.models import OVER, Solve, SolveState
+from app.services.transitions import ALLOWED, IllegalTransition, backoff_s, move
+
+STEPS = list(itertools.product(SolveState, SolveState))
+LEGAL = {(source, target) for source, targets in ALLOWED.items() for target in targets}
+
+
+@pytest.mark.parametrize(("source", "target"), sorted(set(STEPS) - LEGAL))
+def test_illegal_steps_are_refused(source: SolveState, target: SolveState) -> None:
+    solve = Solve(state=source, lease_until=5)
+    with pytest.raises(IllegalTransition, match=f"{source} -> {target}"):
+        move(solve, target)
+    assert (solve.state, solve.lease_until) == (source, 5)
+
+
+@pytest.mark.parametrize(("source", "target"), sorted(LEGAL))
+def test_legal_steps_set_what_goes_with_the_state(source: SolveState, target: SolveState) -> None:
+    solve = Solve(state=source, lease_until=5, dispatched_at=4)
+    move(solve, target)
+    assert solve.state == target
+    assert solve.lease_until is None
+    assert (solve.finished_at is not None) == target.is_over
+    if target is SolveState.QUEUED:
+        assert solve.dispatched_at is None
+
+
+def test_nothing_follows_an_end() -> None:
+    assert not set(OVER) & set(ALLOWED)
+    assert {source for source, _ in LEGAL} == {SolveState.QUEUED, SolveState.RUNNING}
+
+
+def test_backoff_grows_to_a_minute() -> None:
+    assert [backoff_s(losses) for losses in (1, 2, 3, 4)] == [0, 2, 4, 8]
+    assert backoff_s(20) == 60
