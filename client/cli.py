@@ -1,0 +1,260 @@
+"""The `loadmaster` command."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from client.api import DEFAULT_SERVER, LoadmasterClient
+from client.configuration import read_request
+from client.demo import DEFAULT_DEMO_DIR, run_demo
+from client.errors import EXIT_INPUT, EXIT_INTERRUPTED, ClientError
+from client.progress import describe
+from client.render import milliseconds, percent
+from client.solving import answer_of, finish, stored_answer, time_limit_s
+from embedded.errors import StartError
+from embedded.supervisor import DEFAULT_HOST, DEFAULT_PORT, ServeOptions, serve
+
+EXIT_STATUSES = """\b
+Exit status:
+  0    done
+  1    the service refused the request
+  2    wrong usage, or a file or option with a fault
+  3    no service answers
+  4    the problem is infeasible
+  5    the job ended without a plan
+  130  interrupted
+"""
+
+server_option = click.option(
+    "--server",
+    envvar="LOADMASTER_SERVER",
+    default=DEFAULT_SERVER,
+    show_default=True,
+    show_envvar=True,
+    help="Address of the service.",
+)
+
+
+class _Commands(click.Group):
+    """Turns every expected error into one line on stderr and its exit status."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except ClientError as error:
+            _fail(str(error), error.exit_status)
+        except StartError as error:
+            _fail(str(error), EXIT_INPUT)
+        except (KeyboardInterrupt, click.Abort):
+            sys.exit(EXIT_INTERRUPTED)
+        except BrokenPipeError:
+            sys.exit(0)
+
+
+def _fail(message: str, status: int) -> None:
+    click.echo(f"error: {' '.join(message.split())}", err=True)
+    sys.exit(status)
+
+
+@click.group(
+    cls=_Commands,
+    epilog=EXIT_STATUSES,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.version_option(package_name="loadmaster")
+def main() -> None:
+    """Plans pipeline schedules for the training of large language models."""
+
+
+@main.command("serve")
+@click.option("--host", default=DEFAULT_HOST, show_default=True, help="Address to listen on.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=DEFAULT_PORT,
+    show_default=True,
+    help="Port to listen on; 0 takes a free one.",
+)
+@click.option(
+    "--data-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("loadmaster-data"),
+    show_default=True,
+    envvar="LOADMASTER_DATA_DIR",
+    show_envvar=True,
+    help="Where everything is kept: database, logs, socket.",
+)
+def serve_command(host: str, port: int, data_dir: Path) -> None:
+    """Run the whole service on this machine until Ctrl-C.
+
+    LOADMASTER_DATABASE_URL and LOADMASTER_BROKER_URL put another database or broker in place of
+    the embedded ones.
+    """
+    serve(ServeOptions(host=host, port=port, data_dir=data_dir))
+
+
+@main.command("solve")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--wait", is_flag=True, help="Wait for the answer and show it.")
+@click.option(
+    "--time-limit",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Seconds to solve.",
+)
+@click.option("--engine", type=click.Choice(["cbc", "highs"]), help="MILP engine.")
+@click.option("--mipgap", type=click.FloatRange(0, 1), help="Stop within this share of the bound.")
+@click.option("--fresh", is_flag=True, help="Solve again even if the answer is stored.")
+@click.option(
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the result here as JSON (waits for it).",
+)
+@server_option
+def solve_command(
+    file: Path,
+    wait: bool,
+    time_limit: float | None,
+    engine: str | None,
+    mipgap: float | None,
+    fresh: bool,
+    output: Path | None,
+    server: str,
+) -> None:
+    """Post FILE (YAML or JSON) to be solved. Options win over what the file says."""
+    body = read_request(file)
+    overrides = {"time_limit_s": time_limit, "engine": engine, "mip_gap": mipgap}
+    given = {key: value for key, value in overrides.items() if value is not None}
+    if given:
+        body["solver"] = {**(body.get("solver") or {}), **given}
+    console = _console()
+    with LoadmasterClient(server) as client:
+        submission = client.submit(body, fresh=fresh)
+        job_id = submission["id"]
+        if not (wait or output):
+            position = submission.get("queue_position")
+            queue = f", position {position} in the queue" if position else ""
+            click.echo(f"job {job_id}: {submission['state']} ({submission['cache']}{queue})")
+            click.echo(f"look: loadmaster show {job_id}{_server_words(server)}")
+            return
+        try:
+            result = answer_of(client, submission, console, time_limit_s(body))
+        except KeyboardInterrupt:
+            words = _server_words(server)
+            click.echo(
+                f"\njob {job_id} goes on without you\n"
+                f"  look again:          loadmaster show {job_id}{words}\n"
+                f"  stop, keep its best: loadmaster cancel {job_id}{words}",
+                err=True,
+            )
+            sys.exit(EXIT_INTERRUPTED)
+        sys.exit(finish(console, result, output))
+
+
+@main.command("jobs")
+@click.option("--state", help="Only jobs in this state.")
+@click.option("--tag", help="Only jobs with this tag.")
+@click.option("--limit", type=click.IntRange(1), default=20, show_default=True)
+@server_option
+def jobs_command(state: str | None, tag: str | None, limit: int, server: str) -> None:
+    """List jobs, the newest first."""
+    filters = {"state": state, "tag": tag}
+    with LoadmasterClient(server) as client:
+        given = {key: value for key, value in filters.items() if value is not None}
+        jobs = list(client.jobs(limit=limit, **given))
+    table = Table(box=None, pad_edge=False)
+    for title in ("Job", "State", "Best ms", "Gap", "Name", "Tags"):
+        table.add_column(title, no_wrap=title == "Job")
+    for job in jobs:
+        table.add_row(
+            job["id"],
+            job["state"],
+            milliseconds(job["best_makespan_ns"]),
+            percent(job["gap"], 2),
+            job["name"] or "",
+            " ".join(job["tags"]),
+        )
+    _console().print(table if jobs else "no jobs")
+
+
+@main.command("show")
+@click.argument("job_id", metavar="ID")
+@click.option("--log", "show_log", is_flag=True, help="Show the solver's log instead.")
+@click.option(
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the result here as JSON.",
+)
+@server_option
+def show_command(job_id: str, show_log: bool, output: Path | None, server: str) -> None:
+    """Show how far a job is, or its answer."""
+    console = _console()
+    with LoadmasterClient(server) as client:
+        if show_log:
+            _print_log(lambda offset: client.log(job_id, offset))
+            return
+        status = client.status(job_id)
+        title = f"job {job_id}" + (f" ({status['name']})" if status.get("name") else "")
+        console.print(
+            f"{title}: {describe(status)}",
+            markup=False,
+            highlight=False,
+            soft_wrap=True,
+        )
+        if status["finished_at"] is None:
+            return
+        sys.exit(finish(console, stored_answer(client, job_id, console), output))
+
+
+@main.command("cancel")
+@click.argument("job_id", metavar="ID")
+@server_option
+def cancel_command(job_id: str, server: str) -> None:
+    """Stop a job. The best plan found so far is kept."""
+    with LoadmasterClient(server) as client:
+        status = client.cancel(job_id)
+    stopping = " (its solver is stopping)" if status.get("cancel_requested") else ""
+    click.echo(f"job {job_id}: {status['state']}{stopping}")
+
+
+@main.command("demo")
+@click.option(
+    "--data-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=DEFAULT_DEMO_DIR,
+    show_default=True,
+    help="Where the service keeps its files and the result file goes.",
+)
+@click.option(
+    "--time-limit",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Seconds to solve.",
+)
+def demo_command(data_dir: Path, time_limit: float | None) -> None:
+    """Start the whole service, solve a shipped example, show the answer, stop the service."""
+    sys.exit(run_demo(_console(), data_dir, time_limit))
+
+
+def _console() -> Console:
+    return Console(highlight=False)
+
+
+def _server_words(server: str) -> str:
+    return "" if server == DEFAULT_SERVER else f" --server {server}"
+
+
+def _print_log(page: Callable[[int], dict[str, Any]]) -> None:
+    offset = 0
+    while True:
+        content = page(offset)
+        for line in content["lines"]:
+            click.echo(line)
+        if not content["lines"] or content["next_offset"] <= offset:
+            return
+        offset = content["next_offset"]

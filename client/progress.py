@@ -1,0 +1,127 @@
+"""Waits for a job and shows how far it is: a bar in a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any, Self
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from client.api import TERMINAL_STATES, LoadmasterClient
+from client.errors import ServiceUnreachable
+from client.render import milliseconds, percent
+
+FIRST_POLL_S = 0.1
+LONGEST_POLL_S = 1.0
+PLAIN_LINE_EVERY_S = 10.0
+LOST_SERVICE_AFTER_S = 30.0
+
+
+def wait_for(
+    client: LoadmasterClient, job_id: str, console: Console, time_limit_s: float
+) -> dict[str, Any]:
+    """Poll until the job is over and return its last status.
+
+    The bar fills over the solver's time limit. A service that is silent for a while (it may be
+    restarting) is asked again for 30 s before `ServiceUnreachable` gets through.
+    """
+    with _display(console, time_limit_s) as display:
+        pause_s = FIRST_POLL_S
+        silent_since: float | None = None
+        while True:
+            try:
+                status = client.status(job_id)
+                silent_since = None
+            except ServiceUnreachable:
+                now = time.monotonic()
+                silent_since = silent_since or now
+                if now - silent_since > LOST_SERVICE_AFTER_S:
+                    raise
+            else:
+                display.show(status)
+                if status["state"] in TERMINAL_STATES:
+                    return status
+            time.sleep(pause_s)
+            pause_s = min(LONGEST_POLL_S, pause_s * 1.5)
+
+
+def describe(status: Mapping[str, Any]) -> str:
+    """State or phase, best makespan, bound and gap in one line."""
+    state = str(status["state"])
+    if state == "queued":
+        position = status.get("queue_position")
+        parts = [f"queued (position {position})" if position else "queued"]
+    else:
+        parts = [str(status["phase"]) if state == "running" and status.get("phase") else state]
+    if status.get("best_makespan_ns") is not None:
+        parts.append(f"best {milliseconds(status['best_makespan_ns'])} ms")
+    if status.get("lower_bound_ns") is not None:
+        parts.append(f"bound {milliseconds(status['lower_bound_ns'])} ms")
+    if status.get("gap") is not None:
+        parts.append(f"gap {percent(status['gap'], 2)}")
+    return "  ".join(parts)
+
+
+def _display(console: Console, time_limit_s: float) -> _Bar | _Lines:
+    return _Bar(console, time_limit_s) if console.is_terminal else _Lines(console)
+
+
+class _Bar:
+    """A bar that is redrawn in place."""
+
+    def __init__(self, console: Console, time_limit_s: float) -> None:
+        self._time_limit_s = time_limit_s
+        self._running_since: float | None = None
+        self._progress = Progress(
+            BarColumn(bar_width=24),
+            TimeElapsedColumn(),
+            TextColumn("{task.description}", markup=False),
+            console=console,
+        )
+        self._task = self._progress.add_task("", total=time_limit_s)
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *details: object) -> None:
+        self._progress.stop()
+
+    def show(self, status: Mapping[str, Any]) -> None:
+        if status["state"] == "running" and self._running_since is None:
+            self._running_since = time.monotonic()
+        done_s = 0.0
+        if self._running_since is not None:
+            done_s = min(time.monotonic() - self._running_since, 0.99 * self._time_limit_s)
+        if status["state"] in TERMINAL_STATES:
+            done_s = self._time_limit_s
+        self._progress.update(self._task, completed=done_s, description=describe(status))
+
+
+class _Lines:
+    """A line whenever something changed, at most one per state and phase and ten seconds."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._started = time.monotonic()
+        self._last = ""
+        self._last_stage: tuple[Any, ...] = ()
+        self._last_at = -PLAIN_LINE_EVERY_S
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *details: object) -> None:
+        pass
+
+    def show(self, status: Mapping[str, Any]) -> None:
+        line = describe(status)
+        stage = (status["state"], status.get("phase"))
+        now = time.monotonic()
+        due = stage != self._last_stage or now - self._last_at >= PLAIN_LINE_EVERY_S
+        if line == self._last or not due:
+            return
+        self._console.print(f"{now - self._started:5.1f} s  {line}", markup=False, soft_wrap=True)
+        self._last, self._last_stage, self._last_at = line, stage, now

@@ -1,0 +1,78 @@
+"""Post a request, wait for its answer, store and show it: what `solve` and `demo` share."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from client.api import LoadmasterClient
+from client.errors import EXIT_INFEASIBLE, EXIT_NO_PLAN, ApiError, InputError
+from client.progress import wait_for
+from client.render import render_result
+
+DEFAULT_TIME_LIMIT_S = 60.0
+
+
+def time_limit_s(body: Mapping[str, Any]) -> float:
+    """The time limit that a request asks for, for the length of the progress bar."""
+    solver = body.get("solver")
+    limit = solver.get("time_limit_s") if isinstance(solver, Mapping) else None
+    if isinstance(limit, (int, float)) and limit > 0:
+        return float(limit)
+    return DEFAULT_TIME_LIMIT_S
+
+
+def answer_of(
+    client: LoadmasterClient,
+    submission: Mapping[str, Any],
+    console: Console,
+    limit_s: float,
+) -> dict[str, Any] | None:
+    """The result document of a submission, waited for; None if the job ended without one."""
+    if submission.get("result") is not None:
+        console.print("known already: the stored answer", style="dim")
+        return dict(submission["result"])
+    wait_for(client, str(submission["id"]), console, limit_s)
+    return stored_answer(client, str(submission["id"]), console)
+
+
+def stored_answer(client: LoadmasterClient, job_id: str, console: Console) -> dict[str, Any] | None:
+    """The result document of a job that is over; says why where there is none."""
+    try:
+        return client.result(job_id)
+    except ApiError as error:
+        if error.status not in (404, 410) or error.code in (
+            "not_found",
+            "job_not_found",
+        ):
+            raise
+        console.print(f"no plan: {error}", markup=False, highlight=False)
+        return None
+
+
+def finish(console: Console, result: Mapping[str, Any] | None, output: Path | None) -> int:
+    """Store and show a result; returns the exit status that it stands for."""
+    if result is None:
+        return EXIT_NO_PLAN
+    if output is not None:
+        write_result(output, result)
+    render_result(console, result)
+    if output is not None:
+        console.print(f"\nresult file: {output}", markup=False, highlight=False, soft_wrap=True)
+    return EXIT_INFEASIBLE if "infeasibility" in result else 0
+
+
+def write_result(path: Path, result: Mapping[str, Any]) -> None:
+    """Write a result document as JSON, whole or not at all."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        partial.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+        partial.replace(path)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise InputError(str(path), f"cannot be written: {error.strerror}.") from error

@@ -1,0 +1,70 @@
+"""A service made of canned answers, reached without a network."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+
+Handler = Callable[[httpx.Request], httpx.Response]
+
+
+class FakeService:
+    """Answers in turn with what was queued for `METHOD path`; the last answer stays."""
+
+    def __init__(self) -> None:
+        self.requests: list[httpx.Request] = []
+        self._answers: dict[tuple[str, str], list[httpx.Response | Exception]] = {}
+
+    def on(self, method: str, path: str, *contents: Any, status: int = 200) -> None:
+        """Queue JSON answers (or exceptions to raise)."""
+        self._answers.setdefault((method, path), []).extend(
+            content
+            if isinstance(content, Exception)
+            else httpx.Response(status, content=json.dumps(content))
+            for content in contents
+        )
+
+    @property
+    def transport(self) -> httpx.MockTransport:
+        return httpx.MockTransport(self._answer)
+
+    def body(self, index: int = 0) -> Any:
+        """The JSON body of a request."""
+        return json.loads(self.requests[index].content)
+
+    def _answer(self, request: httpx.Request) -> httpx.Response:
+        self.requests.append(request)
+        answers = self._answers[request.method, request.url.path]
+        answer = answers[0] if len(answers) == 1 else answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return httpx.Response(answer.status_code, content=answer.content)
+
+
+def problem(status: int, code: str, path: str = "", message: str = "", remedy: str = "") -> Any:
+    """A problem document as the service writes it."""
+    errors = [{"path": path, "message": message, "remedy": remedy}] if path else []
+    return {"title": "Refused", "status": status, "detail": message, "code": code, "errors": errors}
+
+
+def job(state: str, **fields: Any) -> dict[str, Any]:
+    """A job as the service shows it."""
+    over = state not in ("queued", "running")
+    return {
+        "id": "j1",
+        "name": None,
+        "tags": [],
+        "state": state,
+        "cancel_requested": False,
+        "cache": "miss",
+        "queue_position": 1 if state == "queued" else None,
+        "phase": None,
+        "best_makespan_ns": None,
+        "lower_bound_ns": None,
+        "gap": None,
+        "finished_at": "2026-01-01T00:00:00Z" if over else None,
+        **fields,
+    }

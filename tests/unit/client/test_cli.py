@@ -1,0 +1,251 @@
+"""The `loadmaster` command: what it posts, prints and exits with."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from click.testing import CliRunner, Result
+
+from client import cli, progress
+from client.api import LoadmasterClient
+from tests.unit.client.fake_service import FakeService, job, problem
+from tests.unit.client.results import two_device_result
+
+POST = ("POST", "/v1/pipeline-schedules")
+ACCEPTED = {"id": "j1", "state": "queued", "cache": "miss", "queue_position": 2}
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def service(monkeypatch: pytest.MonkeyPatch) -> FakeService:
+    fake = FakeService()
+
+    def connect(server: str) -> LoadmasterClient:
+        return LoadmasterClient(server, transport=fake.transport)
+
+    monkeypatch.setattr(cli, "LoadmasterClient", connect)
+    monkeypatch.setattr(progress, "FIRST_POLL_S", 0.0)
+    monkeypatch.delenv("LOADMASTER_SERVER", raising=False)
+    return fake
+
+
+@pytest.fixture
+def run(service: FakeService) -> Run:
+    def invoke(*arguments: str | Path) -> Result:
+        return CliRunner().invoke(cli.main, [str(argument) for argument in arguments])
+
+    return invoke
+
+
+@pytest.fixture
+def request_file(tmp_path: Path) -> Path:
+    path = tmp_path / "run.yaml"
+    path.write_text("model: gpt2\ncluster: 8xH100\nsolver: {mip_gap: 0.5}\n")
+    return path
+
+
+def test_solve_posts_the_file_with_the_options_on_top(
+    service: FakeService, run: Run, request_file: Path
+) -> None:
+    service.on(*POST, ACCEPTED, status=202)
+    options = ("--time-limit", "5", "--engine", "highs", "--mipgap", "0.1")
+    result = run("solve", request_file, *options)
+    assert result.exit_code == 0
+    assert service.body() == {
+        "model": "gpt2",
+        "cluster": "8xH100",
+        "solver": {"mip_gap": 0.1, "time_limit_s": 5.0, "engine": "highs"},
+    }
+    assert "job j1: queued (miss, position 2 in the queue)" in result.stdout
+    assert "loadmaster show j1" in result.stdout
+
+
+def test_solve_waits_and_shows_and_stores_the_answer(
+    service: FakeService, run: Run, request_file: Path, tmp_path: Path
+) -> None:
+    answer = two_device_result()
+    service.on(*POST, ACCEPTED, status=202)
+    best = {"best_makespan_ns": 70_000_000, "lower_bound_ns": 60_000_000, "gap": 0.142857}
+    service.on(
+        "GET",
+        "/v1/jobs/j1",
+        job("queued"),
+        job("running", phase="AdaOffload", **best),
+        httpx.ConnectError("restarting"),
+        job("succeeded", **best),
+    )
+    service.on("GET", "/v1/jobs/j1/result", answer)
+    output = tmp_path / "result.json"
+    result = run("solve", request_file, "--wait", "--output", output)
+    assert result.exit_code == 0, result.output
+    assert "queued (position 1)" in result.stdout
+    assert "AdaOffload  best 70.000 ms  bound 60.000 ms  gap 14.29 %" in result.stdout
+    assert "device 0" in result.stdout
+    assert json.loads(output.read_text()) == answer
+    assert list(tmp_path.glob(".*")) == []
+
+
+def test_stored_answer_comes_at_once(service: FakeService, run: Run, request_file: Path) -> None:
+    hit = {"id": "j1", "state": "succeeded", "cache": "hit", "result": two_device_result()}
+    service.on(*POST, hit)
+    result = run("solve", request_file, "--wait")
+    assert result.exit_code == 0
+    assert "known already" in result.stdout
+    assert len(service.requests) == 1
+
+
+def test_infeasible_answer_has_its_own_exit_status(
+    service: FakeService, run: Run, request_file: Path
+) -> None:
+    service.on(*POST, ACCEPTED, status=202)
+    service.on("GET", "/v1/jobs/j1", job("infeasible"))
+    service.on("GET", "/v1/jobs/j1/result", {"infeasibility": {"devices": [1], "bytes": [5]}})
+    result = run("solve", request_file, "--wait")
+    assert result.exit_code == 4
+    assert "device 1" in result.stdout
+
+
+def test_job_without_a_plan_has_its_own_exit_status(
+    service: FakeService, run: Run, request_file: Path
+) -> None:
+    service.on(*POST, ACCEPTED, status=202)
+    service.on("GET", "/v1/jobs/j1", job("failed"))
+    failure = {**problem(410, "no_plan_within_limit"), "detail": "No plan was found."}
+    service.on("GET", "/v1/jobs/j1/result", failure, status=410)
+    result = run("solve", request_file, "--wait")
+    assert result.exit_code == 5
+    assert "no plan: No plan was found." in result.stdout
+
+
+def test_interrupted_wait_says_how_to_go_on(
+    service: FakeService, run: Run, request_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service.on(*POST, ACCEPTED, status=202)
+
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("client.solving.wait_for", interrupt)
+    result = run("solve", request_file, "--wait", "--server", "http://other:1")
+    assert result.exit_code == 130
+    assert "loadmaster show j1 --server http://other:1" in result.stderr
+    assert "loadmaster cancel j1 --server http://other:1" in result.stderr
+
+
+def test_refusal_is_one_line_on_stderr(service: FakeService, run: Run, request_file: Path) -> None:
+    refusal = problem(422, "invalid_request", "model.layers", "is required.", "Give it.")
+    service.on(*POST, refusal, status=422)
+    result = run("solve", request_file)
+    assert result.exit_code == 1
+    assert result.stderr == "error: model.layers: is required. Give it.\n"
+    assert result.stdout == ""
+
+
+def test_no_service_is_one_line_on_stderr(
+    service: FakeService, run: Run, request_file: Path
+) -> None:
+    service.on(*POST, httpx.ConnectError("refused"))
+    result = run("solve", request_file)
+    assert result.exit_code == 3
+    assert result.stderr.startswith("error: no Loadmaster service answers at http://127.0.0.1:8400")
+    assert result.stderr.count("\n") == 1
+
+
+def test_fault_in_the_file_is_one_line_on_stderr(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_text("scheduler: {mip_gap: 0.1}\n")
+    result = run("solve", path)
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: scheduler.mip_gap: is not a known key. Known are ")
+    assert run("solve", tmp_path / "absent.yaml").exit_code == 2
+
+
+def test_unwritable_output_is_one_line_on_stderr(
+    service: FakeService, run: Run, request_file: Path, tmp_path: Path
+) -> None:
+    service.on(*POST, {"id": "j1", "state": "succeeded", "result": two_device_result()})
+    result = run("solve", request_file, "--output", tmp_path / "absent" / "result.json")
+    assert result.exit_code == 2
+    assert "cannot be written" in result.stderr
+
+
+def test_server_comes_from_the_environment(
+    service: FakeService, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOADMASTER_SERVER", "http://elsewhere:9")
+    service.on("DELETE", "/v1/jobs/j1", job("cancelled"))
+    assert run("cancel", "j1").exit_code == 0
+    assert service.requests[0].url.host == "elsewhere"
+
+
+def test_jobs_lists_them(service: FakeService, run: Run) -> None:
+    jobs = [job("succeeded", name="mine", tags=["a", "b"], best_makespan_ns=5_000_000, gap=0.0)]
+    service.on("GET", "/v1/jobs", {"jobs": jobs, "next_cursor": None})
+    result = run("jobs", "--state", "succeeded", "--tag", "a")
+    assert result.exit_code == 0
+    for word in ("j1", "succeeded", "5.000", "0.00 %", "mine", "a b"):
+        assert word in result.stdout
+    assert dict(service.requests[0].url.params) == {
+        "limit": "20",
+        "state": "succeeded",
+        "tag": "a",
+    }
+
+
+def test_no_jobs_is_said(service: FakeService, run: Run) -> None:
+    service.on("GET", "/v1/jobs", {"jobs": [], "next_cursor": None})
+    assert run("jobs").stdout == "no jobs\n"
+
+
+def test_show_a_running_job(service: FakeService, run: Run) -> None:
+    service.on("GET", "/v1/jobs/j1", job("running", phase="cbc", name="[mine]"))
+    result = run("show", "j1")
+    assert result.exit_code == 0
+    assert result.stdout == "job j1 ([mine]): cbc\n"
+
+
+def test_show_a_finished_job_and_store_it(service: FakeService, run: Run, tmp_path: Path) -> None:
+    service.on("GET", "/v1/jobs/j1", job("succeeded"))
+    service.on("GET", "/v1/jobs/j1/result", two_device_result())
+    result = run("show", "j1", "--output", tmp_path / "r.json")
+    assert result.exit_code == 0
+    assert "Loadmaster" in result.stdout
+    assert json.loads((tmp_path / "r.json").read_text())["problem"]["micro_batches"] == 2
+
+
+def test_show_an_unknown_job(service: FakeService, run: Run) -> None:
+    unknown = {**problem(404, "job_not_found"), "detail": "No job has the id j9."}
+    service.on("GET", "/v1/jobs/j9", unknown, status=404)
+    result = run("show", "j9")
+    assert result.exit_code == 1
+    assert result.stderr == "error: No job has the id j9.\n"
+
+
+def test_show_log_reads_every_page(service: FakeService, run: Run) -> None:
+    service.on(
+        "GET",
+        "/v1/jobs/j1/log",
+        {"lines": ["one", "two"], "next_offset": 2, "over": False},
+        {"lines": ["three"], "next_offset": 3, "over": True},
+        {"lines": [], "next_offset": 3, "over": True},
+    )
+    result = run("show", "j1", "--log")
+    assert result.stdout == "one\ntwo\nthree\n"
+    assert [r.url.params["offset"] for r in service.requests] == ["0", "2", "3"]
+
+
+def test_cancel_says_that_the_solver_is_stopping(service: FakeService, run: Run) -> None:
+    service.on("DELETE", "/v1/jobs/j1", job("cancelled", cancel_requested=True))
+    assert run("cancel", "j1").stdout == "job j1: cancelled (its solver is stopping)\n"
+
+
+def test_help_names_the_exit_statuses(run: Run) -> None:
+    result = run("--help")
+    assert "the problem is infeasible" in result.stdout
+    for command in ("serve", "solve", "jobs", "show", "cancel"):
+        assert command in result.stdout

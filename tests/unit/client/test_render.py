@@ -1,0 +1,141 @@
+"""The terminal shows what the result says."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+from rich.console import Console
+
+from client.render import certificate_lines, infeasibility_lines, render_result
+from tests.unit.client.results import GIB, two_device_result
+
+
+def shown(result: dict[str, Any], width: int = 100) -> str:
+    console = Console(file=io.StringIO(), width=width)
+    render_result(console, result)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def line_with(text: str, output: str) -> str:
+    return next(line for line in output.splitlines() if text in line)
+
+
+def test_comparison_has_own_row_with_figures_of_the_schedule() -> None:
+    own = line_with("Loadmaster", shown(two_device_result()))
+    assert "65.000" in own
+    assert "2.00" in own  # GiB at the peak
+    assert "30.8 %" in own  # 90 ms of work on 2 devices in 65 ms
+    assert "yes" in own
+
+
+def test_comparison_marks_out_of_memory_and_hypothetical_rows() -> None:
+    output = shown(two_device_result())
+    assert "OOM" in line_with("GPipe", output)
+    assert "+7.7 %" in line_with("1F1B", output)
+    assert "%" not in line_with("GPipe", output).partition("25.0 %")[0]
+    assert "ZB-V *" in output
+    assert "* needs another placement" in output
+    assert "OOM" not in line_with("1F1B", output)
+
+
+def test_limit_and_placements_are_named_where_they_matter() -> None:
+    result = two_device_result()
+    assert "OOM =" not in shown(result)
+    assert "as_posted" not in shown(result)
+    result["problem"]["devices"][0]["activation_memory_bytes"] = 3 * GIB
+    result["problem"]["devices"][1]["activation_memory_bytes"] = 4 * GIB
+    result["comparison"][0]["placement"] = "v_shape"
+    assert "OOM = out of memory: 3.00 to 4.00 GiB of a device" in shown(result)
+    assert "1F1B (v_shape)" in shown(result)
+    assert "Loadmaster (as_posted)" in shown(result)
+
+
+def test_row_without_a_schedule_says_why() -> None:
+    result = two_device_result()
+    result["comparison"].append(
+        {
+            "name": "Interleaved",
+            "placement": "as_posted",
+            "hypothetical": False,
+            "makespan_ns": None,
+            "bubble_ratio": None,
+            "peak_memory_bytes": None,
+            "offloads": None,
+            "fits": False,
+            "reason": "needs a multiple of 2 micro-batches",
+        }
+    )
+    output = shown(result)
+    assert "Interleaved: needs a multiple of 2 micro-batches" in output
+    assert "OOM" not in line_with("Interleaved", output)
+
+
+def test_result_without_comparison_is_shown() -> None:
+    result = two_device_result()
+    result["comparison"] = []
+    assert "65.000" in shown(result)
+
+
+def test_steady_span_gets_a_column_of_its_own() -> None:
+    result = two_device_result()
+    result["certificate"]["objective"] = "steady_span"
+    assert "Span" in shown(result)
+
+
+def test_certificate_with_a_gap_names_bound_and_verifier() -> None:
+    lines = certificate_lines(two_device_result()["certificate"])
+    assert lines[0].startswith("Verified by planner.pipeline.verify")
+    assert "between 60.000 ms (bound: critical path) and the 65.000 ms" in lines[1]
+    assert "7.69 %" in lines[1]
+    assert "arrival and work 55.000 ms" in lines[2]
+
+
+def test_certificate_of_an_optimal_schedule() -> None:
+    certificate = {**two_device_result()["certificate"], "proven_optimal": True}
+    assert certificate_lines(certificate)[1] == (
+        "Proven optimal: no schedule has a makespan below 65.000 ms (bound: critical path)."
+    )
+
+
+def test_certificate_of_a_plan_kept_from_a_lost_worker() -> None:
+    kept = {**two_device_result()["certificate"], "bound_name": None, "bounds": []}
+    assert "between 60.000 ms and the 65.000 ms found" in certificate_lines(kept)[1]
+    nothing = {**kept, "lower_bound_ns": None, "gap": None}
+    assert "nothing is proven" in certificate_lines(nothing)[1]
+
+
+def test_infeasibility_names_device_bytes_and_remedies() -> None:
+    lines = infeasibility_lines(
+        {
+            "summary": "No schedule fits even with micro-batch 0 alone.",
+            "devices": [1, 3],
+            "micro_batches": [0, 1],
+            "bytes": [3 * GIB, 4 * GIB],
+            "limit_bytes": [GIB, GIB],
+            "smallest_limit_bytes": [2 * GIB, 4 * GIB],
+            "remedies": [
+                {"remedy": "offload", "fits": True, "detail": "Offload stage 1."},
+                {"remedy": "more stages", "fits": False, "detail": "Too large still."},
+                {"remedy": "recomputation", "fits": None, "detail": "Post a model."},
+            ],
+            "hosts": [{"host": 0, "limit_bytes": 5, "smallest_limit_bytes": 7}],
+        }
+    )
+    text = "\n".join(lines)
+    assert lines[0] == "Infeasible: no schedule fits on devices 1, 3."
+    assert "Micro-batches that do not fit even alone: 0, 1." in lines
+    assert f"limit 1.000 GiB ({GIB} bytes)" in line_with("device 1:", text)
+    assert f"without offloading 3.000 GiB ({3 * GIB} bytes)" in line_with("device 1:", text)
+    assert f"would do 4.000 GiB ({4 * GIB} bytes)" in line_with("device 3:", text)
+    assert "(7 bytes)" in line_with("host 0:", text)
+    assert "  offload: yes. Offload stage 1." in lines
+    assert "  more stages: no. Too large still." in lines
+    assert "  recomputation: cannot be told from here. Post a model." in lines
+
+
+def test_infeasible_result_is_rendered_as_such() -> None:
+    output = shown({"problem": None, "infeasibility": {"devices": [1], "bytes": [5]}})
+    assert "Infeasible" in output
+    assert "device 1" in output
