@@ -5,7 +5,15 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    ValidationError,
+)
 
 from planner.errors import SpecError
 
@@ -39,6 +47,19 @@ WholeNumber = Annotated[int, BeforeValidator(_whole_number), Field(ge=0, le=LARG
 PositiveWhole = Annotated[int, BeforeValidator(_whole_number), Field(ge=1, le=LARGEST_VALUE)]
 FiniteNumber = Annotated[float, BeforeValidator(_finite_number)]
 
+ONE_NUMBER, LIST_OF_NUMBERS = "(one number)", "(list of numbers)"
+
+
+def _one_or_list(value: Any) -> str:
+    return LIST_OF_NUMBERS if isinstance(value, list | tuple) else ONE_NUMBER
+
+
+PerMicroBatch = Annotated[
+    Annotated[WholeNumber, Tag(ONE_NUMBER)] | Annotated[list[WholeNumber], Tag(LIST_OF_NUMBERS)],
+    Discriminator(_one_or_list),
+]
+"""One whole number for all micro-batches, or a list with one per micro-batch."""
+
 
 class Document(BaseModel):
     """Base of every document: unknown fields are errors, values never change."""
@@ -49,7 +70,8 @@ class Document(BaseModel):
 def spec_error_from(error: ValidationError, prefix: tuple[str | int, ...] = ()) -> SpecError:
     """The first complaint of a pydantic validation as the planner's own error."""
     first = error.errors(include_url=False, include_context=False)[0]
-    path = prefix + tuple(first["loc"])
+    tags = (ONE_NUMBER, LIST_OF_NUMBERS)
+    path = prefix + tuple(part for part in first["loc"] if part not in tags)
     if first["type"] == "extra_forbidden":
         return SpecError(path, "is not a known field.", "Remove it or check its spelling.")
     return SpecError(path, first["msg"].removeprefix("Value error, ") + ".")

@@ -26,6 +26,10 @@ class OrderError(PlannerError):
     """The given order of operations cannot be executed: it deadlocks or runs out of memory."""
 
 
+class Undecided(OrderError):
+    """An exact search was given up after a bounded number of steps."""
+
+
 class SolverCrash(PlannerError):
     """A solver process ended without a usable answer. Carries its last log lines."""
 

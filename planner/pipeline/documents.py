@@ -11,7 +11,13 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
-from planner.documents import Document, PositiveWhole, WholeNumber, spec_error_from
+from planner.documents import (
+    Document,
+    PerMicroBatch,
+    PositiveWhole,
+    WholeNumber,
+    spec_error_from,
+)
 from planner.errors import SpecError
 from planner.pipeline.problem import (
     Device,
@@ -23,8 +29,6 @@ from planner.pipeline.problem import (
     Stage,
     Transfer,
 )
-
-PerMicroBatch = WholeNumber | list[WholeNumber]
 
 STAGE_QUANTITIES = (
     "forward_ns",

@@ -1,4 +1,4 @@
-"""Memory in use over time, per device and per host, of a timed schedule (CONTRACT rules 5 and 6)."""
+"""Memory in use over time, per device and per host, of a timed schedule (rules 5 and 6)."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def orders_of(problem: PipelineProblem, ops: Iterable[TimedOp]) -> Orders:
 
 
 def check_complete(problem: PipelineProblem, orders: Orders) -> None:
-    """Raise `OrderError` unless each device runs exactly its operations, and R only where it can."""
+    """Raise `OrderError` unless each device runs exactly its operations, R only where it can."""
     if len(orders.compute) != len(problem.devices):
         raise OrderError(f"{len(orders.compute)} sequences for {len(problem.devices)} devices")
     for d, tokens in enumerate(orders.compute):

@@ -84,7 +84,7 @@ class Stage:
         return self.weight_grad_bytes[micro_batch] if self.has_weight_op(micro_batch) else 0
 
     def backward_allocation_bytes(self, micro_batch: int) -> int:
-        """Bytes allocated when B starts: weight-gradient excess over the activation, and workspace."""
+        """Bytes allocated when B starts: weight-gradient excess over the activation, workspace."""
         excess = max(0, self.late_bytes(micro_batch) - self.activation_bytes[micro_batch])
         return excess + self.backward_workspace_bytes[micro_batch]
 

@@ -8,7 +8,7 @@ from heapq import heappop, heappush
 
 from planner.errors import OrderError
 from planner.pipeline.orders import Channel, Orders
-from planner.pipeline.problem import PipelineProblem
+from planner.pipeline.problem import MicroBatchOrder, PipelineProblem
 from planner.pipeline.schedule import OpKind, TimedOp, Token
 
 
@@ -18,6 +18,7 @@ class Simulation:
     def __init__(self, problem: PipelineProblem, orders: Orders, enforce_memory: bool) -> None:
         self.problem = problem
         self.sequences = orders.compute
+        self.fixed_order = problem.micro_batch_order is MicroBatchOrder.FIXED
         stages = problem.stages
         self.durations: dict[OpKind, list[tuple[int, ...]]] = {
             "F": [s.forward_ns for s in stages],
@@ -143,10 +144,18 @@ class Simulation:
                 ready = Token(before, s, m) in self.ended
         if not ready:
             return False
-        if op != "R" and self.durations[op][s][m] and self.compute_free_ns[device] > now:
+        if op != "R" and not self._has_turn(token, device, now):
             return False
         limit = self.limit[device]
         return limit is None or self.used[device] + self._allocation(token) <= limit
+
+    def _has_turn(self, token: Token, device: int, now: int) -> bool:
+        """Whether the device is free. An operation of no length occupies nothing and fits into
+        another one, but under fixed order not before the micro-batch ahead of it."""
+        op, s, m = token
+        if self.durations[op][s][m]:
+            return self.compute_free_ns[device] <= now
+        return not self.fixed_order or m == 0 or Token(op, s, m - 1) in self.ended
 
     def _allocation(self, token: Token) -> int:
         op, s, m = token

@@ -19,6 +19,7 @@ from planner.pipeline.classic.rows import comparison_rows, row_document
 from planner.pipeline.feasibility import find_infeasibility, sequential_schedule
 from planner.pipeline.incumbents import Incumbents
 from planner.pipeline.milp.improve import MilpOutcome, MilpSettings, improve
+from planner.pipeline.problem import PipelineProblem
 from planner.pipeline.progress import Reporter
 from planner.pipeline.schedule import Schedule, TimedOp
 from planner.pipeline.spec import AS_POSTED, Candidate, PipelineSpec, read_spec
@@ -151,8 +152,7 @@ class Portfolio:
                 if row.fits and not row.hypothetical and row.schedule is not None:
                     self.incumbents.offer(candidate, row.schedule, row.name)
             if self.incumbents.best_of(candidate) is None:
-                one_at_a_time = sequential_schedule(candidate.problem)
-                self.incumbents.offer(candidate, one_at_a_time, "one micro-batch at a time")
+                self._offer(candidate, sequential_schedule, "one micro-batch at a time")
             best = self.incumbents.best_of(candidate)
             if best is not None:
                 self.without_adaoffload[candidate.placement] = best.schedule
@@ -168,8 +168,21 @@ class Portfolio:
             if self.is_done():
                 return
             self.reporter.phase(f"AdaOffload ({candidate.placement})")
-            schedule = adaoffload(candidate.problem, settings, self.should_stop)
-            self.incumbents.offer(candidate, schedule, "AdaOffload")
+            self._offer(
+                candidate, lambda p: adaoffload(p, settings, self.should_stop), "AdaOffload"
+            )
+
+    def _offer(
+        self,
+        candidate: Candidate,
+        make: Callable[[PipelineProblem], Schedule],
+        found_by: str,
+    ) -> None:
+        """Make a schedule and offer it; where the search for one was given up, go on without."""
+        try:
+            self.incumbents.offer(candidate, make(candidate.problem), found_by)
+        except OrderError as error:
+            self.reporter.log(f"{found_by}: {error}")
 
     def _run_milp(self) -> None:
         """The MILP on the most promising placement first, on the others while time remains."""
