@@ -1,0 +1,166 @@
+"""The classic schedules have the lengths that their publications and measurements give."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from planner.pipeline.classic import schedules
+from planner.pipeline.classic.placement import interleaved, v_shape
+from planner.pipeline.documents import problem_to_document
+from planner.pipeline.problem import PipelineProblem
+from planner.pipeline.verify import verify
+from tests import referee
+from tests.problems import uniform_problem
+
+F, B, W = 100, 120, 80
+SHAPES = [(1, 1), (1, 5), (2, 4), (3, 7), (4, 8), (4, 6), (5, 3), (8, 32)]
+
+# The 6.2B profile of the Zero Bubble authors: 8 stages, 32 micro-batches, microseconds.
+PROFILE_F, PROFILE_B, PROFILE_W, PROFILE_C = 29_718, 29_444, 19_927, 527
+
+
+def uniform(devices: int, micro_batches: int, c: int = 0, w: int = W) -> PipelineProblem:
+    return uniform_problem(
+        devices=devices,
+        micro_batches=micro_batches,
+        transfer_ns=c,
+        forward_ns=F,
+        backward_input_ns=B,
+        backward_weight_ns=w,
+    )
+
+
+def profile() -> PipelineProblem:
+    return uniform_problem(
+        devices=8,
+        micro_batches=32,
+        transfer_ns=PROFILE_C,
+        forward_ns=PROFILE_F,
+        backward_input_ns=PROFILE_B,
+        backward_weight_ns=PROFILE_W,
+    )
+
+
+@pytest.mark.parametrize(("p", "m"), SHAPES)
+@pytest.mark.parametrize("c", [0, 3])
+def test_gpipe(p: int, m: int, c: int) -> None:
+    schedule = schedules.gpipe_schedule(uniform(p, m, c))
+    assert schedule.makespan_ns == (m + p - 1) * (F + B + W) + 2 * (p - 1) * c
+    assert schedule.peak_memory_bytes == (4 * m,) * p
+
+
+@pytest.mark.parametrize(("p", "m"), SHAPES)
+@pytest.mark.parametrize("c", [0, 3])
+def test_one_forward_one_backward(p: int, m: int, c: int) -> None:
+    schedule = schedules.one_forward_one_backward_schedule(uniform(p, m, c))
+    hops = (p - 1) + (m - 1) * (p - 1) // p
+    assert schedule.makespan_ns == (m + p - 1) * (F + B + W) + 2 * c * hops
+    assert schedule.peak_memory_bytes == tuple(4 * min(m, p - s) for s in range(p))
+
+
+@pytest.mark.parametrize(("p", "m"), [(2, 4), (2, 8), (4, 8), (4, 16), (8, 32)])
+@pytest.mark.parametrize("c", [0, 3])
+def test_interleaved(p: int, m: int, c: int) -> None:
+    problem = interleaved(uniform(p, m, c))
+    schedule = schedules.interleaved_schedule(problem, 2)
+    total = F + B + W
+    assert schedule.makespan_ns == m * total + (p - 1) * total // 2 + 2 * (2 * p - 1) * c
+    # Chunks of 2 bytes: min(mv, 2(p - s - 1) + (v - 1)p + 1).
+    assert schedule.peak_memory_bytes == tuple(
+        2 * min(2 * m, 2 * (p - s - 1) + p + 1) for s in range(p)
+    )
+
+
+@pytest.mark.parametrize("p", [1, 2, 3, 4])
+@pytest.mark.parametrize("m", range(1, 12))
+@pytest.mark.parametrize("chunks", [2, 3])
+def test_interleaved_takes_any_number_of_micro_batches(p: int, m: int, chunks: int) -> None:
+    problem = uniform_problem(devices=p, micro_batches=m, chunks=chunks, transfer_ns=1)
+    schedule = schedules.interleaved_schedule(problem, chunks)
+    assert verify(problem, schedule) == []
+    work = 30 * m * chunks
+    assert schedule.makespan_ns <= work + (p - 1) * 60 * (chunks + 1) + 4 * m * p * chunks
+
+
+@pytest.mark.parametrize(("p", "m"), [(1, 4), (2, 4), (3, 7), (4, 8), (8, 32)])
+@pytest.mark.parametrize("c", [0, 3])
+def test_zero_bubble_h1(p: int, m: int, c: int) -> None:
+    schedule = schedules.zero_bubble_h1_schedule(uniform(p, m, c))
+    assert schedule.makespan_ns == m * (F + B + W) + (p - 1) * (F + B - W + 4 * c)
+    assert max(schedule.peak_memory_bytes) <= 4 * p
+
+
+@pytest.mark.parametrize(("p", "m"), [(1, 4), (2, 6), (4, 12), (8, 32)])
+def test_zero_bubble_h2(p: int, m: int) -> None:
+    schedule = schedules.zero_bubble_h2_schedule(uniform(p, m))
+    assert schedule.makespan_ns == m * (F + B + W) + (p - 1) * F
+    assert max(schedule.peak_memory_bytes) <= 4 * (2 * p - 1)
+
+
+@pytest.mark.parametrize(("p", "m"), [(2, 6), (3, 9), (4, 8), (4, 12), (8, 32)])
+def test_zero_bubble_v_meets_its_bound_for_equal_times(p: int, m: int) -> None:
+    problem = v_shape(
+        uniform_problem(
+            devices=p,
+            micro_batches=m,
+            forward_ns=20,
+            backward_input_ns=20,
+            backward_weight_ns=20,
+            activation_bytes=4,
+            weight_grad_bytes=4,
+        )
+    )
+    schedule = schedules.zero_bubble_v_schedule(problem)
+    assert schedule.makespan_ns == 60 * m + (p - 1) * 10
+    assert max(schedule.peak_memory_bytes) <= 4 * p
+
+
+@pytest.mark.parametrize(
+    ("make", "milliseconds"),
+    [
+        (lambda p: schedules.one_forward_one_backward_schedule(p), 3120),
+        (lambda p: schedules.interleaved_schedule(interleaved(p), 2), 2823),
+        (lambda p: schedules.zero_bubble_h1_schedule(p), 2820),
+        (lambda p: schedules.zero_bubble_h2_schedule(p), 2743),
+    ],
+    ids=["1F1B", "interleaved", "ZB-H1", "ZB-H2"],
+)
+def test_measured_lengths_of_the_public_profile(make: object, milliseconds: int) -> None:
+    assert callable(make)
+    assert round(make(profile()).makespan_ns / 1000) == milliseconds
+
+
+def test_zero_bubble_v_on_the_public_profile() -> None:
+    problem = v_shape(profile())
+    schedule = schedules.zero_bubble_v_schedule(problem)
+    bound = 32 * (PROFILE_F + PROFILE_B + PROFILE_W) + 7 * (PROFILE_F // 2 + PROFILE_C)
+    assert bound <= schedule.makespan_ns <= 2_653_000
+    assert verify(problem, schedule) == []
+
+
+def test_split_after_fused_timing_is_valid_for_the_problem_itself() -> None:
+    problem = uniform_problem(devices=3, micro_batches=5, weight_grad_bytes=7, transfer_ns=2)
+    for make in (schedules.gpipe_schedule, schedules.one_forward_one_backward_schedule):
+        schedule = make(problem)
+        assert verify(problem, schedule) == []
+        violations, _ = referee.check(
+            problem_to_document(problem), schedule.to_document(lower_bound_ns=None)
+        )
+        assert violations == []
+
+
+def test_unequal_stages_keep_the_memory_budget() -> None:
+    problem = uniform_problem(devices=4, micro_batches=12)
+    slow = replace(problem.stages[3], forward_ns=(25,) * 12, backward_input_ns=(29,) * 12)
+    problem = replace(problem, stages=(*problem.stages[:3], slow))
+    one, two = (
+        schedules.zero_bubble_h1_schedule(problem),
+        schedules.zero_bubble_h2_schedule(problem),
+    )
+    assert verify(problem, one) == []
+    assert verify(problem, two) == []
+    assert max(one.peak_memory_bytes) <= 4 * 4
+    assert max(two.peak_memory_bytes) <= 4 * 7
+    assert two.makespan_ns <= one.makespan_ns

@@ -1,0 +1,178 @@
+"""The comparison's rows: what they are computed on, whether they fit, and why not."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings
+
+from planner.pipeline.classic.placement import (
+    Placement,
+    interleaved,
+    is_interleaved,
+    is_one_chunk,
+    is_v_shape,
+    merged,
+    v_shape,
+)
+from planner.pipeline.classic.rows import ClassicRow, comparison_rows, row_document
+from planner.pipeline.documents import problem_to_document, read_problem
+from planner.pipeline.problem import PipelineProblem
+from planner.pipeline.verify import verify
+from tests import referee
+from tests.problems import problems, uniform_problem
+
+NAMES = ["GPipe", "1F1B", "Interleaved 1F1B", "ZB-H1", "ZB-H2", "ZB-V", "PipeOffload"]
+
+
+def by_name(problem: PipelineProblem) -> dict[str, ClassicRow]:
+    return {row.name: row for row in comparison_rows(problem)}
+
+
+def totals(problem: PipelineProblem) -> list[tuple[int, ...]]:
+    """What each device has of times and bytes, all micro-batches added up."""
+    return [
+        tuple(
+            sum(sum(getattr(problem.stages[s], name)) for s in stages)
+            for name in (
+                "forward_ns",
+                "backward_input_ns",
+                "backward_weight_ns",
+                "activation_bytes",
+                "weight_grad_bytes",
+                "offload_bytes",
+                "offload_ns",
+                "reload_ns",
+            )
+        )
+        for stages in problem.stages_of_device
+    ]
+
+
+@settings(max_examples=60, deadline=None)
+@given(problem=problems())
+def test_no_unit_of_work_or_memory_is_lost(problem: PipelineProblem) -> None:
+    one = merged(problem)
+    assert is_one_chunk(one)
+    assert is_interleaved(interleaved(one))
+    assert is_v_shape(v_shape(one))
+    for other in (one, interleaved(one), v_shape(one)):
+        assert totals(other) == totals(problem)
+        assert len(other.transfers) == len(other.stages) - 1
+
+
+@settings(max_examples=60, deadline=None)
+@given(problem=problems(zero_times=False))
+def test_rows_that_fit_are_valid(problem: PipelineProblem) -> None:
+    for row in comparison_rows(problem):
+        if row.schedule is None:
+            assert row.reason
+            assert not row.fits
+            continue
+        violations, figures = referee.check(
+            problem_to_document(row.problem), row.schedule.to_document(lower_bound_ns=None)
+        )
+        assert bool(violations) == (not row.fits), (row.name, row.reason, violations)
+        if row.fits:
+            assert verify(row.problem, row.schedule) == []
+            assert row.bubble_ratio == figures["bubble_ratio"]
+        else:
+            assert all("capacity" in violation for violation in violations)
+
+
+def test_placement_and_order_of_rows() -> None:
+    rows = comparison_rows(uniform_problem(offload_bytes=3, offload_ns=2, reload_ns=2))
+    assert [row.name for row in rows] == NAMES
+    assert [row.placement for row in rows] == [
+        Placement.AS_POSTED,
+        Placement.AS_POSTED,
+        Placement.INTERLEAVED,
+        Placement.AS_POSTED,
+        Placement.AS_POSTED,
+        Placement.V_SHAPE,
+        Placement.AS_POSTED,
+    ]
+    assert [row.hypothetical for row in rows] == [False, False, True, False, False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("placement", "posted"),
+    [([0, 1, 2, 0, 1, 2], "Interleaved 1F1B"), ([0, 1, 2, 2, 1, 0], "ZB-V")],
+)
+def test_two_chunks_as_posted(placement: list[int], posted: str) -> None:
+    rows = by_name(uniform_problem(devices=3, placement=placement))
+    as_posted = {name for name, row in rows.items() if not row.hypothetical}
+    assert as_posted == {posted, "PipeOffload"}
+    assert rows["1F1B"].placement is Placement.ONE_CHUNK
+    assert len(rows["1F1B"].problem.stages) == 3
+
+
+def test_three_rounds_are_interleaved_as_posted() -> None:
+    row = by_name(uniform_problem(devices=2, chunks=3, micro_batches=4))["Interleaved 1F1B"]
+    assert row.placement is Placement.AS_POSTED
+    assert row.schedule is not None
+    assert verify(row.problem, row.schedule) == []
+
+
+def test_out_of_memory_names_device_bytes_and_limit() -> None:
+    row = by_name(uniform_problem(limit=8))["1F1B"]
+    assert not row.fits
+    assert row.reason == "out of memory: device 0 needs 16 bytes and has 8"
+    assert row.schedule is not None
+    assert row_document(row)["fits"] is False
+
+
+def test_fused_backward_is_said() -> None:
+    rows = by_name(uniform_problem(backward_weight_ns=0, weight_grad_bytes=0))
+    for name in ("ZB-H1", "ZB-H2", "ZB-V"):
+        assert rows[name].fits
+        assert "fused" in (rows[name].reason or "")
+    first, second = rows["ZB-H1"].schedule, rows["1F1B"].schedule
+    assert first is not None
+    assert second is not None
+    assert first.makespan_ns == second.makespan_ns
+
+
+def test_pipe_offload_needs_something_to_offload() -> None:
+    row = by_name(uniform_problem())["PipeOffload"]
+    assert row.schedule is None
+    assert not row.fits
+    assert row.reason == "no stage can offload anything"
+    document = row_document(row)
+    assert document["makespan_ns"] is None
+    assert document["bubble_ratio"] is None
+    json.dumps(document)
+
+
+def test_pipe_offload_fits_where_1f1b_does_not() -> None:
+    rows = by_name(uniform_problem(limit=8, offload_bytes=3, offload_ns=6, reload_ns=6))
+    row = rows["PipeOffload"]
+    assert not rows["1F1B"].fits
+    assert row.fits
+    assert row.schedule is not None
+    assert row.schedule.offloads > 0
+    assert verify(row.problem, row.schedule) == []
+
+
+def test_pipe_offload_obeys_a_shared_half_duplex_link_and_host_memory() -> None:
+    problem = uniform_problem(
+        limit=9, offload_bytes=3, offload_ns=6, reload_ns=7, hosts=[{"memory_bytes": 9}]
+    )
+    document = problem_to_document(problem)
+    document["host_link_duplex"] = "half"
+    for device in document["devices"]:
+        device["host_link"] = "switch"
+    row = by_name(read_problem(document))["PipeOffload"]
+    assert row.fits
+    assert row.schedule is not None
+    violations, _ = referee.check(document, row.schedule.to_document(lower_bound_ns=None))
+    assert violations == []
+
+
+def test_infeasible_problem_has_no_offloading_row() -> None:
+    problem = uniform_problem(limit=3, offload_bytes=3, offload_ns=1, reload_ns=1)
+    row = by_name(problem)["PipeOffload"]
+    assert not row.fits
+    assert row.schedule is None
+    assert "out of memory" in (row.reason or "")
