@@ -30,6 +30,10 @@ class Undecided(OrderError):
     """An exact search was given up after a bounded number of steps."""
 
 
+class Interrupted(OrderError):
+    """A schedule was not finished because the solve was told to stop or its time is up."""
+
+
 class SolverCrash(PlannerError):
     """A solver process ended without a usable answer. Carries its last log lines."""
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Literal
 
+from planner.errors import Interrupted
 from planner.pipeline.admission import needed_offloads
 from planner.pipeline.dispatch_policy import DispatchPolicy, every, nothing, unlimited
 from planner.pipeline.feasibility import sequential_schedule
@@ -75,14 +76,18 @@ def adaoffload(
 
     The answer depends only on the arguments, except that `should_stop` ends the search early. So
     does a schedule that meets `lower_bound_ns`, a proven bound of the problem's objective.
-    Raises `OrderError` if the problem is infeasible.
+    Raises `OrderError` if the problem is infeasible. Told to stop before there is any answer, it
+    runs one micro-batch at a time.
     """
     settings = settings or AdaOffloadSettings()
     needed = needed_offloads(problem)
     if needed is None:
         return sequential_schedule(problem)
     search = PolicySearch(problem, needed, _budget(problem), should_stop, lower_bound_ns)
-    search.consider_all(_openings(problem, settings))
+    try:
+        search.consider_all(_openings(problem, settings))
+    except Interrupted:
+        return sequential_schedule(problem)
     assert search.policy is not None
     search.consider_all(_fall_backs(problem, settings, search.policy, search.ops))
     search.improve(_mutations(problem, settings), Random(0), PATIENCE)

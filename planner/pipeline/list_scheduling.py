@@ -7,25 +7,32 @@ the policy would wait for ever, the oldest micro-batch that can go on does.
 
 from __future__ import annotations
 
-from planner.errors import OrderError
+from itertools import count
+
+from planner.errors import Interrupted, OrderError
 from planner.pipeline.admission import Phase, needed_offloads
 from planner.pipeline.dispatch_policy import DispatchPolicy
 from planner.pipeline.dispatch_state import FAR, DispatchState
 from planner.pipeline.problem import PipelineProblem
+from planner.pipeline.progress import StopCheck, never
 from planner.pipeline.schedule import TimedOp
 from planner.pipeline.transfer_choices import TransferChoices
 
+INSTANTS_BETWEEN_CHECKS = 64
 
-def dispatch(problem: PipelineProblem, policy: DispatchPolicy) -> list[TimedOp]:
+
+def dispatch(
+    problem: PipelineProblem, policy: DispatchPolicy, should_stop: StopCheck = never
+) -> list[TimedOp]:
     """Timed operations of a valid schedule that follows the policy.
 
     Raises `OrderError` only where one micro-batch at a time does not fit with all the offloads
-    it needs in the hosts' memory at once.
+    it needs in the hosts' memory at once, and `Interrupted` if told to stop.
     """
     needed = needed_offloads(problem)
     if needed is None:
         raise OrderError("one micro-batch at a time does not fit")
-    return ListScheduler(problem, policy, needed).run()
+    return ListScheduler(problem, policy, needed).run(should_stop)
 
 
 class ListScheduler:
@@ -41,11 +48,13 @@ class ListScheduler:
         self.state = DispatchState(problem, policy, needed)
         self.links = TransferChoices(self.state)
 
-    def run(self) -> list[TimedOp]:
-        """Dispatch everything."""
+    def run(self, should_stop: StopCheck = never) -> list[TimedOp]:
+        """Dispatch everything. Raises `Interrupted` if told to stop before the end."""
         state = self.state
         now = 0
-        while True:
+        for instant in count():
+            if instant % INSTANTS_BETWEEN_CHECKS == 0 and should_stop():
+                raise Interrupted("stopped before every operation was placed")
             self._start_all(now)
             if not state.events and not self._force(now):
                 break

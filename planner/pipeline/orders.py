@@ -39,10 +39,10 @@ def orders_of(problem: PipelineProblem, ops: Iterable[TimedOp]) -> Orders:
     rank = {"F": 0, "O": 1, "R": 2, "B": 3, "W": 4}
 
     def by_start(op: TimedOp) -> tuple[int, int, int, int, int]:
-        # At equal times operations of no length follow their dependencies: forwards down the
-        # stages, backwards up.
+        # At equal times operations of no length follow their dependencies, one micro-batch after
+        # the other so that each frees its memory: forwards down the stages, backwards up.
         depth = op.stage if op.op in "FO" else last - op.stage
-        return op.start_ns, op.end_ns, rank[op.op], depth, op.micro_batch
+        return op.start_ns, op.end_ns, op.micro_batch, rank[op.op], depth
 
     for op in sorted(ops, key=by_start):
         device = problem.stages[op.stage].device

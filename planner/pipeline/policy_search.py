@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from random import Random
 
+from planner.errors import Interrupted
 from planner.pipeline.dispatch_policy import DispatchPolicy, every, unlimited
 from planner.pipeline.list_scheduling import ListScheduler
 from planner.pipeline.problem import Objective, PipelineProblem
@@ -49,7 +50,12 @@ class PolicySearch:
         if policy in self.seen or self.exhausted:
             return False
         self.seen.add(policy)
-        ops = ListScheduler(self.problem, policy, self.needed).run()
+        try:
+            ops = ListScheduler(self.problem, policy, self.needed).run(self.should_stop)
+        except Interrupted:
+            if self.best is None:
+                raise
+            return False
         self.budget -= len(ops)
         value = objective_ns(self.problem, ops), len(ops)
         if self.best is not None and value > self.best:

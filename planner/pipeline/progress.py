@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
+
+StopCheck = Callable[[], bool]
+"""Whether to stop now, keeping what there is."""
+
+
+def never() -> bool:
+    """For callers that never ask a solver to stop."""
+    return False
 
 
 class Reporter(Protocol):

@@ -143,7 +143,7 @@ class Portfolio:
         self.reporter.phase("classic schedules")
         for candidate in self.candidates:
             posted = candidate.placement == AS_POSTED
-            for row in comparison_rows(candidate.problem):
+            for row in comparison_rows(candidate.problem, self.should_stop):
                 if row.hypothetical and not posted:
                     # Where placement is a decision, another candidate has this row for real.
                     continue
@@ -168,9 +168,12 @@ class Portfolio:
             if self.is_done():
                 return
             self.reporter.phase(f"AdaOffload ({candidate.placement})")
-            self._offer(
-                candidate, lambda p: adaoffload(p, settings, self.should_stop), "AdaOffload"
-            )
+            bound_ns = self.lower_bound(candidate).value_ns
+
+            def search(problem: PipelineProblem, bound_ns: int = bound_ns) -> Schedule:
+                return adaoffload(problem, settings, self.should_stop, lower_bound_ns=bound_ns)
+
+            self._offer(candidate, search, "AdaOffload")
 
     def _offer(
         self,

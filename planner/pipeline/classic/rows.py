@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
-from planner.errors import OrderError
+from planner.errors import Interrupted, OrderError
 from planner.pipeline.classic import placement as placements
 from planner.pipeline.classic import schedules
 from planner.pipeline.classic.placement import Placement
 from planner.pipeline.problem import PipelineProblem
+from planner.pipeline.progress import StopCheck, never
 from planner.pipeline.schedule import COMPUTE_KINDS, Schedule
 
+NOT_REACHED = "not computed: the time was up"
 FUSED_NOTE = "the backward is fused, so there is no weight gradient to fill bubbles with"
 
 
@@ -49,19 +51,20 @@ def bubble_ratio(problem: PipelineProblem, schedule: Schedule) -> float:
     return round(1 - busy / (used * schedule.makespan_ns), 6)
 
 
-def comparison_rows(problem: PipelineProblem) -> list[ClassicRow]:
+def comparison_rows(problem: PipelineProblem, should_stop: StopCheck = never) -> list[ClassicRow]:
     """GPipe, 1F1B, interleaved 1F1B, ZB-H1, ZB-H2, ZB-V and PipeOffload for a problem.
 
     A schedule that needs another placement than the problem's is computed on the same work placed
-    so, and its row marked hypothetical. PipeOffload runs in any placement.
+    so, and its row marked hypothetical. PipeOffload runs in any placement. A row that was not
+    reached before `should_stop` said so has no schedule and the reason `NOT_REACHED`.
     """
-    one_chunk = _Placed(problem, Placement.ONE_CHUNK)
-    interleaved = _Placed(problem, Placement.INTERLEAVED)
-    v_shape = _Placed(problem, Placement.V_SHAPE)
+    one_chunk = _Placed(problem, Placement.ONE_CHUNK, should_stop)
+    interleaved = _Placed(problem, Placement.INTERLEAVED, should_stop)
+    v_shape = _Placed(problem, Placement.V_SHAPE, should_stop)
     chunks = placements.chunks_per_device(interleaved.problem) or 2
 
-    def interleave(placed: PipelineProblem) -> Schedule:
-        return schedules.interleaved_schedule(placed, chunks)
+    def interleave(placed: PipelineProblem, should_stop: StopCheck) -> Schedule:
+        return schedules.interleaved_schedule(placed, chunks, should_stop)
 
     return [
         one_chunk.row("GPipe", schedules.gpipe_schedule),
@@ -70,7 +73,7 @@ def comparison_rows(problem: PipelineProblem) -> list[ClassicRow]:
         one_chunk.row("ZB-H1", schedules.zero_bubble_h1_schedule, fills_with_weights=True),
         one_chunk.row("ZB-H2", schedules.zero_bubble_h2_schedule, fills_with_weights=True),
         v_shape.row("ZB-V", schedules.zero_bubble_v_schedule, fills_with_weights=True),
-        _pipe_offload_row(problem),
+        _pipe_offload_row(problem, should_stop),
     ]
 
 
@@ -94,7 +97,8 @@ def row_document(row: ClassicRow) -> dict[str, Any]:
 class _Placed:
     """A problem in the placement that a schedule needs."""
 
-    def __init__(self, posted: PipelineProblem, wanted: Placement) -> None:
+    def __init__(self, posted: PipelineProblem, wanted: Placement, should_stop: StopCheck) -> None:
+        self.should_stop = should_stop
         fits_posted = {
             Placement.ONE_CHUNK: placements.is_one_chunk,
             Placement.INTERLEAVED: placements.is_interleaved,
@@ -113,12 +117,17 @@ class _Placed:
     def row(
         self,
         name: str,
-        make: Callable[[PipelineProblem], Schedule],
+        make: Callable[[PipelineProblem, StopCheck], Schedule],
         *,
         fills_with_weights: bool = False,
     ) -> ClassicRow:
         """The row of a schedule; one that lives off splitting W says where there is none."""
-        schedule = make(self.problem)
+        try:
+            schedule = make(self.problem, self.should_stop)
+        except Interrupted:
+            return ClassicRow(
+                name, self.placement, self.hypothetical, None, self.problem, False, NOT_REACHED
+            )
         reason = shortage(self.problem, schedule)
         fits = reason is None
         fused = not any(any(stage.backward_weight_ns) for stage in self.problem.stages)
@@ -129,14 +138,16 @@ class _Placed:
         )
 
 
-def _pipe_offload_row(problem: PipelineProblem) -> ClassicRow:
+def _pipe_offload_row(problem: PipelineProblem, should_stop: StopCheck) -> ClassicRow:
     schedule, reason = None, None
     if not problem.can_offload:
         reason = "no stage can offload anything"
     else:
         try:
-            schedule = schedules.pipe_offload_schedule(problem)
+            schedule = schedules.pipe_offload_schedule(problem, should_stop)
             reason = shortage(problem, schedule)
+        except Interrupted:
+            reason = NOT_REACHED
         except OrderError:
             reason = "out of memory: one micro-batch at a time does not fit with its offloads"
     return ClassicRow(

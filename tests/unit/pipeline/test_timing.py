@@ -202,3 +202,17 @@ def test_a_host_that_cannot_take_an_offload_at_all_is_an_error() -> None:
     problem = read_problem(offloading_document(hosts=[{"memory_bytes": 3}]))
     with pytest.raises(OrderError):
         time_orders(problem, BOTH_OFFLOAD)
+
+
+def test_operations_of_no_length_at_one_instant_are_retimed_in_an_order_that_fits() -> None:
+    problem = uniform_problem(
+        devices=1,
+        micro_batches=2,
+        forward_ns=0,
+        backward_input_ns=0,
+        backward_weight_ns=0,
+        activation_bytes=1,
+        limit=1,
+    )
+    schedule = time_orders(problem, Orders((tokens("F0 B0 F1 B1"),)))
+    assert time_orders(problem, orders_of(problem, schedule.ops)) == schedule
