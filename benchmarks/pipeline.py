@@ -1,6 +1,7 @@
 """Posts the benchmark problems to a running service and compares the answers.
 
-    python -m benchmarks.pipeline [--server URL] [--time-limit S] [--engine E] [--checker FILE] [NAME ...]
+    python -m benchmarks.pipeline [--server URL] [--time-limit S] [--engine E] [--checker FILE]
+                                  [NAME ...]
 
 Each answer is set beside the best value known (`problems/best-known.json`) and the best classic
 schedule of its own comparison, and checked by an independent checker program if one is given.

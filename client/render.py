@@ -40,15 +40,14 @@ def render_comparison(console: Console, result: Mapping[str, Any]) -> None:
     several = len({row["placement"] for row in result["comparison"]}) > 1
     console.print(Text(_title(result["problem"]), style="bold"))
     table = Table()
-    table.add_column("Schedule", no_wrap=True)
-    table.add_column("Makespan\nms", justify="right")
+    # A narrow terminal may break names, never numbers.
+    table.add_column("Schedule", overflow="fold")
+    headings = ["Makespan\nms", "Slower\nby", "Bubble", "Peak\nGiB", "Off-\nloads"]
     if by_span:
-        table.add_column("Span\nms", justify="right")
-    table.add_column("Slower\nby", justify="right")
-    table.add_column("Bubble", justify="right")
-    table.add_column("Peak\nGiB", justify="right")
-    table.add_column("Off-\nloads", justify="right")
-    table.add_column("Fits")
+        headings.insert(1, "Span\nms")
+    for heading in headings:
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("Fits", no_wrap=True)
     for row in rows:
         cells: list[str | Text] = [_row_name(row, several), milliseconds(row.get("makespan_ns"))]
         if by_span:

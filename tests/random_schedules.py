@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from planner.errors import OrderError
-from planner.pipeline.feasibility import sequential_schedule
+from planner.pipeline.feasibility.decide import sequential_schedule
 from planner.pipeline.problem import PipelineProblem
 from planner.pipeline.schedule import Schedule, TimedOp, Token
 from planner.pipeline.timing import orders_of, time_orders

@@ -19,7 +19,8 @@ def load() -> ModuleType:
     if not CHECKER.exists():
         pytest.skip("the independent schedule checker is not beside this checkout")
     spec = importlib.util.spec_from_file_location("check_schedule", CHECKER)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

@@ -17,10 +17,9 @@ from random import Random
 from typing import Literal
 
 from planner.errors import Interrupted
-from planner.pipeline.admission import needed_offloads
-from planner.pipeline.dispatch_policy import DispatchPolicy, every, nothing, unlimited
-from planner.pipeline.feasibility import sequential_schedule
-from planner.pipeline.policy_search import (
+from planner.pipeline.dispatch.admission import needed_offloads
+from planner.pipeline.dispatch.policy import DispatchPolicy, every, nothing, unlimited
+from planner.pipeline.dispatch.policy_search import (
     Mutation,
     PolicySearch,
     cap_mutations,
@@ -28,6 +27,7 @@ from planner.pipeline.policy_search import (
     offload_mutations,
     order_mutations,
 )
+from planner.pipeline.feasibility.decide import sequential_schedule
 from planner.pipeline.problem import PipelineProblem
 from planner.pipeline.schedule import Schedule, TimedOp
 from planner.pipeline.timing import orders_of, schedule_from_ops, time_orders

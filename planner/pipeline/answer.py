@@ -8,9 +8,9 @@ from importlib.metadata import version
 from typing import Any
 
 from planner.cost.resolve import spec_remedies
-from planner.pipeline.bounds import Bound
+from planner.pipeline.bounds.lower_bounds import Bound
 from planner.pipeline.documents import problem_to_document
-from planner.pipeline.feasibility import Infeasibility, find_infeasibility
+from planner.pipeline.feasibility.decide import Infeasibility, find_infeasibility
 from planner.pipeline.incumbents import Incumbent
 from planner.pipeline.milp.improve import MilpOutcome
 from planner.pipeline.spec import PipelineSpec

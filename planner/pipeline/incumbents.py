@@ -6,18 +6,11 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from planner.pipeline.problem import Objective, PipelineProblem
+from planner.pipeline.objective import objective_ns
 from planner.pipeline.progress import Reporter
 from planner.pipeline.schedule import Schedule
 from planner.pipeline.spec import Candidate
 from planner.pipeline.verify import verify
-
-
-def objective_ns(problem: PipelineProblem, schedule: Schedule) -> int:
-    """The figure that the problem asks to minimise."""
-    if problem.objective is Objective.MAKESPAN:
-        return schedule.makespan_ns
-    return schedule.steady_span_ns
 
 
 @dataclass(frozen=True)

@@ -11,14 +11,14 @@ from pydantic import Field, ValidationError
 from planner.cost.resolve import StaticMemoryExceeded, resolve
 from planner.documents import Document, spec_error_from
 from planner.errors import SpecError
-from planner.pipeline.bounds import lower_bounds
+from planner.pipeline.bounds.lower_bounds import lower_bounds
 from planner.pipeline.documents import (
     ProblemDocument,
     problem_from_document,
     problem_to_document,
     read_problem,
 )
-from planner.pipeline.feasibility import find_infeasibility
+from planner.pipeline.feasibility.decide import find_infeasibility
 from planner.pipeline.options import SolveOptions, SolverDocument
 from planner.pipeline.problem import PipelineProblem
 from planner.pipeline.spec import AS_POSTED, Candidate, PipelineSpec

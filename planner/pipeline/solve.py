@@ -14,9 +14,9 @@ from typing import Any
 from planner.errors import OrderError
 from planner.pipeline.adaoffload import AdaOffloadSettings, adaoffload
 from planner.pipeline.answer import Findings, infeasible_answer, succeeded_answer
-from planner.pipeline.bounds import Bound, lower_bounds
+from planner.pipeline.bounds.lower_bounds import Bound, lower_bounds
 from planner.pipeline.classic.rows import comparison_rows, row_document
-from planner.pipeline.feasibility import find_infeasibility, sequential_schedule
+from planner.pipeline.feasibility.decide import find_infeasibility, sequential_schedule
 from planner.pipeline.incumbents import Incumbents
 from planner.pipeline.milp.improve import MilpOutcome, MilpSettings, improve
 from planner.pipeline.problem import PipelineProblem

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from planner.pipeline.memory import device_memory_events, host_memory_events, peak_bytes
+from planner.pipeline.objective import spans_ns
 from planner.pipeline.orders import Channel, Orders, check_complete, orders_of
 from planner.pipeline.problem import PipelineProblem
 from planner.pipeline.schedule import Schedule, TimedOp
@@ -35,18 +36,11 @@ def time_orders(
 def schedule_from_ops(problem: PipelineProblem, ops: Iterable[TimedOp]) -> Schedule:
     """A schedule with the figures that follow from its timed operations."""
     timed = tuple(sorted(ops, key=lambda op: (op.start_ns, op.end_ns, op.stage, op.micro_batch)))
-    first: dict[int, int] = {}
-    last: dict[int, int] = {}
-    for op in timed:
-        if op.op in "FBW":
-            device = problem.stages[op.stage].device
-            first.setdefault(device, op.start_ns)
-            last[device] = max(last.get(device, 0), op.end_ns)
-    ends = {d: end + problem.devices[d].epilogue_ns for d, end in last.items()}
+    makespan, steady_span = spans_ns(problem, timed)
     return Schedule(
         ops=timed,
-        makespan_ns=max(ends.values()) - min(first.values()),
-        steady_span_ns=max(ends[d] - first[d] for d in ends),
+        makespan_ns=makespan,
+        steady_span_ns=steady_span,
         peak_memory_bytes=tuple(
             peak_bytes(events)[0] for events in device_memory_events(problem, timed)
         ),

@@ -18,9 +18,10 @@ from planner.pipeline.classic.sequences import (
     one_forward_one_backward,
     zero_bubble_v,
 )
-from planner.pipeline.dispatch_policy import DispatchPolicy, every, nothing, unlimited
-from planner.pipeline.list_scheduling import dispatch
-from planner.pipeline.policy_search import depth_profile, objective_ns
+from planner.pipeline.dispatch.list_scheduling import dispatch
+from planner.pipeline.dispatch.policy import DispatchPolicy, every, nothing, unlimited
+from planner.pipeline.dispatch.policy_search import depth_profile
+from planner.pipeline.objective import objective_ns
 from planner.pipeline.problem import PipelineProblem, Stage
 from planner.pipeline.progress import StopCheck, never
 from planner.pipeline.schedule import Schedule, TimedOp
@@ -120,7 +121,7 @@ def pipe_offload_schedule(problem: PipelineProblem, should_stop: StopCheck = nev
 
 
 def _best(problem: PipelineProblem, schedules: Iterable[Schedule]) -> Schedule:
-    return min(schedules, key=lambda schedule: objective_ns(problem, schedule.ops))
+    return min(schedules, key=lambda schedule: objective_ns(problem, schedule))
 
 
 def _zero_bubble(

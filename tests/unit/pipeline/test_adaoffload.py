@@ -11,17 +11,17 @@ from hypothesis import strategies as st
 
 from planner.errors import OrderError
 from planner.pipeline.adaoffload import AdaOffloadSettings, adaoffload
-from planner.pipeline.admission import needed_offloads
-from planner.pipeline.bounds import lower_bounds
-from planner.pipeline.dispatch_policy import DispatchPolicy, every, unlimited
-from planner.pipeline.documents import problem_to_document, read_problem
-from planner.pipeline.feasibility import find_infeasibility
-from planner.pipeline.list_scheduling import dispatch
-from planner.pipeline.policy_search import (
+from planner.pipeline.bounds.lower_bounds import lower_bounds
+from planner.pipeline.dispatch.admission import needed_offloads
+from planner.pipeline.dispatch.list_scheduling import dispatch
+from planner.pipeline.dispatch.policy import DispatchPolicy, every, unlimited
+from planner.pipeline.dispatch.policy_search import (
     cap_mutations,
     offload_mutations,
     order_mutations,
 )
+from planner.pipeline.documents import problem_to_document, read_problem
+from planner.pipeline.feasibility.decide import find_infeasibility
 from planner.pipeline.problem import PipelineProblem
 from planner.pipeline.timing import schedule_from_ops
 from planner.pipeline.verify import verify

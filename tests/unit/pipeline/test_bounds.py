@@ -11,9 +11,9 @@ import pytest
 from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
-from planner.pipeline.bounds import lower_bounds, time_grid_ns
+from planner.pipeline.bounds.lower_bounds import lower_bounds, time_grid_ns
 from planner.pipeline.documents import problem_to_document, read_problem
-from planner.pipeline.feasibility import find_infeasibility
+from planner.pipeline.feasibility.decide import find_infeasibility
 from planner.pipeline.problem import PipelineProblem
 from planner.pipeline.schedule import TimedOp
 from planner.pipeline.timing import schedule_from_ops

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from planner.errors import OrderError
 from planner.pipeline.documents import problem_to_document, read_problem
-from planner.pipeline.feasibility import find_infeasibility, sequential_schedule
+from planner.pipeline.feasibility.decide import find_infeasibility, sequential_schedule
 from planner.pipeline.problem import PipelineProblem
 from planner.pipeline.verify import verify
 from tests import referee

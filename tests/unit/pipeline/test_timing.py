@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from planner.errors import OrderError
 from planner.pipeline.documents import problem_to_document, read_problem
-from planner.pipeline.feasibility import find_infeasibility, sequential_schedule
+from planner.pipeline.feasibility.decide import find_infeasibility, sequential_schedule
 from planner.pipeline.problem import PipelineProblem
 from planner.pipeline.schedule import Schedule, Token
 from planner.pipeline.timing import Orders, orders_of, time_orders

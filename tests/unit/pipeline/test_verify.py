@@ -12,7 +12,7 @@ from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
 from planner.pipeline.documents import problem_to_document, read_problem
-from planner.pipeline.feasibility import find_infeasibility, sequential_schedule
+from planner.pipeline.feasibility.decide import find_infeasibility, sequential_schedule
 from planner.pipeline.problem import PipelineProblem
 from planner.pipeline.schedule import Schedule, TimedOp
 from planner.pipeline.timing import schedule_from_ops

@@ -26,9 +26,9 @@ from dataclasses import dataclass
 from itertools import accumulate, chain
 from math import gcd
 
-from planner.pipeline.memory_bound import memory_time_bound_ns
+from planner.pipeline.bounds.memory_time import memory_time_bound_ns
+from planner.pipeline.bounds.window import Window
 from planner.pipeline.problem import Objective, PipelineProblem
-from planner.pipeline.window import Window
 
 
 @dataclass(frozen=True, order=True)

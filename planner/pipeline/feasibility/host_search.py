@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from planner.errors import Undecided
-from planner.pipeline.memory_chunks import Chunk, Moves
+from planner.pipeline.feasibility.memory_chunks import Chunk, Moves
 from planner.pipeline.schedule import OpKind, Token
 
 IN, OUT, BACK = range(3)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from enum import IntEnum
 from operator import mul
 
-from planner.pipeline.dispatch_policy import Selection
+from planner.pipeline.dispatch.policy import Selection
 from planner.pipeline.problem import PipelineProblem
 
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 from itertools import count
 
 from planner.errors import Interrupted, OrderError
-from planner.pipeline.admission import Phase, needed_offloads
-from planner.pipeline.dispatch_policy import DispatchPolicy
-from planner.pipeline.dispatch_state import FAR, DispatchState
+from planner.pipeline.dispatch.admission import Phase, needed_offloads
+from planner.pipeline.dispatch.policy import DispatchPolicy
+from planner.pipeline.dispatch.state import FAR, DispatchState
+from planner.pipeline.dispatch.transfer_choices import TransferChoices
 from planner.pipeline.problem import PipelineProblem
 from planner.pipeline.progress import StopCheck, never
 from planner.pipeline.schedule import TimedOp
-from planner.pipeline.transfer_choices import TransferChoices
 
 INSTANTS_BETWEEN_CHECKS = 64
 

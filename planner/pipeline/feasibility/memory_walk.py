@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from planner.pipeline.host_search import HostSearch
-from planner.pipeline.memory_chunks import Chunk, Moves
+from planner.pipeline.feasibility.host_search import HostSearch
+from planner.pipeline.feasibility.memory_chunks import Chunk, Moves
 from planner.pipeline.schedule import Token
 
 

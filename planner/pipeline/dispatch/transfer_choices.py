@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from planner.pipeline.dispatch_state import FAR, DispatchState
+from planner.pipeline.dispatch.state import FAR, DispatchState
 
 
 class TransferChoices:

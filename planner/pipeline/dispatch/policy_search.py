@@ -7,9 +7,10 @@ from dataclasses import replace
 from random import Random
 
 from planner.errors import Interrupted
-from planner.pipeline.dispatch_policy import DispatchPolicy, every, unlimited
-from planner.pipeline.list_scheduling import ListScheduler
-from planner.pipeline.problem import Objective, PipelineProblem
+from planner.pipeline.dispatch.list_scheduling import ListScheduler
+from planner.pipeline.dispatch.policy import DispatchPolicy, every, unlimited
+from planner.pipeline.objective import objective_of_ops_ns
+from planner.pipeline.problem import PipelineProblem
 from planner.pipeline.schedule import TimedOp
 
 Mutation = Callable[[DispatchPolicy, Random], DispatchPolicy]
@@ -57,7 +58,7 @@ class PolicySearch:
                 raise
             return False
         self.budget -= len(ops)
-        value = objective_ns(self.problem, ops), len(ops)
+        value = objective_of_ops_ns(self.problem, ops), len(ops)
         if self.best is not None and value > self.best:
             return False
         self.best, self.policy, self.ops = value, policy, ops
@@ -80,21 +81,6 @@ class PolicySearch:
             before = self.best
             self.consider(changed)
             tries = 0 if self.best != before else tries + 1
-
-
-def objective_ns(problem: PipelineProblem, ops: Iterable[TimedOp]) -> int:
-    """The problem's objective of a schedule's operations."""
-    first: dict[int, int] = {}
-    last: dict[int, int] = {}
-    for op, s, _, start, end in ops:
-        if op in "FBW":
-            d = problem.stages[s].device
-            first[d] = min(first.get(d, start), start)
-            last[d] = max(last.get(d, end), end)
-    ends = {d: end + problem.devices[d].epilogue_ns for d, end in last.items()}
-    if problem.objective is Objective.MAKESPAN:
-        return max(ends.values()) - min(first.values())
-    return max(ends[d] - first[d] for d in ends)
 
 
 def depth_profile(problem: PipelineProblem, slope: float, extra: int) -> tuple[int, ...]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from heapq import heappop, heappush
 
-from planner.pipeline.admission import DeviceMemory, HostMemory, Phase
-from planner.pipeline.dispatch_policy import DispatchPolicy
-from planner.pipeline.outlook import Outlook
+from planner.pipeline.dispatch.admission import DeviceMemory, HostMemory, Phase
+from planner.pipeline.dispatch.outlook import Outlook
+from planner.pipeline.dispatch.policy import DispatchPolicy
 from planner.pipeline.problem import PipelineProblem
 from planner.pipeline.schedule import OpKind, TimedOp
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from planner.errors import Undecided
-from planner.pipeline.memory_chunks import Chunk, Moves, chunks_of, peak_bytes_alone
-from planner.pipeline.memory_walk import find_moves
+from planner.pipeline.feasibility.memory_chunks import Chunk, Moves, chunks_of, peak_bytes_alone
+from planner.pipeline.feasibility.memory_walk import find_moves
+from planner.pipeline.feasibility.shortage import DeviceShortage, HostShortage
 from planner.pipeline.problem import PipelineProblem
-from planner.pipeline.shortage import DeviceShortage, HostShortage
 
 Limits = Mapping[int, int | None]
 

@@ -25,12 +25,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from planner.errors import OrderError
-from planner.pipeline.memory_chunks import Moves, chunks_of
-from planner.pipeline.memory_groups import memory_groups
+from planner.pipeline.feasibility.memory_chunks import Moves, chunks_of
+from planner.pipeline.feasibility.memory_groups import memory_groups
+from planner.pipeline.feasibility.remedies import Remedy, find_remedies
+from planner.pipeline.feasibility.shortage import DeviceShortage, HostShortage
 from planner.pipeline.problem import PipelineProblem
-from planner.pipeline.remedies import Remedy, find_remedies
 from planner.pipeline.schedule import OpKind, Schedule, TimedOp, Token
-from planner.pipeline.shortage import DeviceShortage, HostShortage
 from planner.pipeline.timing import schedule_from_ops
 
 

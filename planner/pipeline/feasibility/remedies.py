@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from planner.pipeline.memory_chunks import chunks_of, peak_bytes_alone
+from planner.pipeline.feasibility.memory_chunks import chunks_of, peak_bytes_alone
+from planner.pipeline.feasibility.shortage import DeviceShortage, HostShortage
 from planner.pipeline.problem import PipelineProblem
-from planner.pipeline.shortage import DeviceShortage, HostShortage
 
 
 @dataclass(frozen=True)
