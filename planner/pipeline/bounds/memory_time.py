@@ -2,7 +2,8 @@
 
 On a device with limit C the bytes in use, integrated over time, are at most C times the length
 of the interval in which the device holds anything. That interval lies in a window (see
-`bounds.window`) of length T after the device's head and before its tail or epilogue. Each activation is held at least for its round trip, F start to B end along the micro-batch's path
+`bounds.window`) of length T after the device's head and before its tail or epilogue. Each
+activation is held at least for its round trip, F start to B end along the micro-batch's path
 through the later stages; workspace and excess for B; what is late for W. So
 
     sum over devices of C (T - head - tail)  >=  bytes-time held  -  what offloading saves at best.

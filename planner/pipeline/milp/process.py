@@ -1,0 +1,126 @@
+"""A solver executable as a supervised child: its own group, killed with us, stopped on request."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import selectors
+import signal
+import subprocess
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from planner.errors import SolverCrash
+
+POLL_S = 0.1
+GRACE_S = 1.2
+"""How long a solver may take to end after SIGINT before it is killed."""
+TAIL_LINES = 40
+_PR_SET_PDEATHSIG = 1
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
+Interrupt = Literal["stop", "time_limit"]
+
+
+@dataclass(frozen=True)
+class ProcessEnd:
+    """How a child ended after `elapsed_s`. `interrupted` says why it was signalled, if it was."""
+
+    returncode: int
+    interrupted: Interrupt | None
+    killed: bool
+    elapsed_s: float
+    log_tail: list[str]
+
+
+def _die_with_parent() -> None:
+    if hasattr(_LIBC, "prctl"):
+        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+class _Output:
+    """Lines of a child's merged output, read without blocking."""
+
+    def __init__(self, child: subprocess.Popen[bytes], on_line: Callable[[str], None]) -> None:
+        assert child.stdout is not None
+        self._fd = child.stdout.fileno()
+        os.set_blocking(self._fd, False)
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._fd, selectors.EVENT_READ)
+        self._rest = b""
+        self._on_line = on_line
+        self.tail: deque[str] = deque(maxlen=TAIL_LINES)
+        self.is_open = True
+
+    def pump(self, timeout_s: float) -> None:
+        """Wait up to `timeout_s` for output and hand on its complete lines."""
+        if not self.is_open:
+            time.sleep(timeout_s)
+            return
+        if not self._selector.select(timeout_s):
+            return
+        chunk = os.read(self._fd, 1 << 16)
+        if not chunk:
+            self.is_open = False
+            self._selector.close()
+        *lines, self._rest = (self._rest + chunk).split(b"\n")
+        if not self.is_open and self._rest:
+            lines.append(self._rest)
+        for raw in lines:
+            line = raw.decode("utf-8", "replace").rstrip()
+            self.tail.append(line)
+            self._on_line(line)
+
+
+def run_supervised(
+    arguments: Sequence[str | Path],
+    *,
+    time_limit_s: float,
+    should_stop: Callable[[], bool],
+    on_line: Callable[[str], None],
+    environment: Mapping[str, str] | None = None,
+) -> ProcessEnd:
+    """Run an executable to its end, the time limit or a stop request, whichever is first.
+
+    The limit and a stop send SIGINT, which lets the solver write what it has; SIGKILL follows
+    after a grace period. Raises `SolverCrash` if it cannot be started.
+    """
+    begun = time.monotonic()
+    deadline = begun + time_limit_s
+    try:
+        child = subprocess.Popen(
+            [str(argument) for argument in arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **(environment or {})},
+            start_new_session=True,
+            preexec_fn=_die_with_parent,
+        )
+    except OSError as error:
+        raise SolverCrash(f"{arguments[0]} cannot be started: {error}", []) from error
+    interrupted: Interrupt | None = None
+    kill_at = float("inf")
+    killed = False
+    with child:
+        try:
+            output = _Output(child, on_line)
+            while output.is_open or child.poll() is None:
+                output.pump(POLL_S if output.is_open else POLL_S / 10)
+                now = time.monotonic()
+                if interrupted is None and (now >= deadline or should_stop()):
+                    interrupted = "time_limit" if now >= deadline else "stop"
+                    os.killpg(child.pid, signal.SIGINT)
+                    kill_at = now + GRACE_S
+                elif now >= kill_at and not killed:
+                    killed = True
+                    os.killpg(child.pid, signal.SIGKILL)
+        finally:
+            if child.poll() is None:
+                os.killpg(child.pid, signal.SIGKILL)
+    elapsed_s = time.monotonic() - begun
+    return ProcessEnd(child.returncode, interrupted, killed, elapsed_s, list(output.tail))

@@ -1,0 +1,50 @@
+"""From a solver's values to a schedule: its order is read, and its times computed exactly."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from planner.errors import OrderError
+from planner.pipeline.milp.model import PipelineModel
+from planner.pipeline.problem import Objective, PipelineProblem
+from planner.pipeline.schedule import Schedule, TimedOp
+from planner.pipeline.timing import orders_of, schedule_from_ops, time_orders
+from planner.pipeline.verify import verify
+
+
+def objective_ns(problem: PipelineProblem, schedule: Schedule) -> int:
+    """The figure that the problem judges a schedule by."""
+    if problem.objective is Objective.MAKESPAN:
+        return schedule.makespan_ns
+    return schedule.steady_span_ns
+
+
+def read_schedule(
+    problem: PipelineProblem, model: PipelineModel, values: list[float]
+) -> Schedule | None:
+    """The better of the solver's own times, put on the grid of the problem's times, and the
+    earliest times of its order; None if neither is valid."""
+    ops = _timed_ops(model, values)
+    candidates = [schedule_from_ops(problem, ops)]
+    # Rounding can turn a tie around; then the solver's own times may still stand.
+    with suppress(OrderError):
+        candidates.append(time_orders(problem, orders_of(problem, ops)))
+    valid = [schedule for schedule in candidates if not verify(problem, schedule)]
+    return min(reversed(valid), key=lambda s: objective_ns(problem, s), default=None)
+
+
+def _timed_ops(model: PipelineModel, values: list[float]) -> list[TimedOp]:
+    build = model.build
+    ops = []
+    for i, token in enumerate(build.graph.tokens):
+        if token.op in "OR":
+            decision = build.offload(i)
+            chosen = decision.constant
+            if not decision.is_settled:
+                chosen = round(values[decision.column])
+            if not chosen:
+                continue
+        start = values[build.starts[i]] * build.unit_ns / model.divisor_ns
+        start_ns = max(0, round(start)) * model.divisor_ns
+        ops.append(TimedOp(*token, start_ns, start_ns + build.graph.duration[i]))
+    return ops

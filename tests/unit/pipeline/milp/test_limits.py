@@ -1,0 +1,147 @@
+"""Time limits, stop requests and crashes of the engines."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from planner.errors import SolverCrash
+from planner.pipeline.feasibility.decide import sequential_schedule
+from planner.pipeline.milp import cbc, highs
+from planner.pipeline.milp.improve import improve
+from planner.pipeline.milp.process import run_supervised
+from planner.pipeline.verify import verify
+from tests.unit.pipeline.milp.problems import GIB, MS, balanced
+from tests.unit.pipeline.milp.solving import Engine, Remembering, never, settings, stop_after
+
+ENGINES: tuple[Engine, Engine] = ("cbc", "highs")
+ROOM_S = 2.0
+HARD = balanced(4, 10, memory=0.5, offload_bytes=GIB // 5, offload_ns=9 * MS, reload_ns=9 * MS)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("limit_s", [0.5, 3.0])
+def test_time_limit_holds_with_the_building_of_the_model(engine: Engine, limit_s: float) -> None:
+    start = sequential_schedule(HARD)
+    begun = time.monotonic()
+    outcome = improve(HARD, start, settings(engine, limit_s), Remembering(), never)
+    assert time.monotonic() - begun < limit_s + ROOM_S
+    assert outcome.status == "time_limit"
+    if outcome.schedule is not None:
+        assert not verify(HARD, outcome.schedule)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_stop_ends_the_engine_and_keeps_what_it_has(engine: Engine) -> None:
+    start = sequential_schedule(HARD)
+    begun = time.monotonic()
+    outcome = improve(
+        HARD,
+        start,
+        settings(engine, 60),
+        Remembering(),
+        stop_after(6, time.monotonic),
+    )
+    assert time.monotonic() - begun < 6 + ROOM_S
+    assert outcome.status == "stopped"
+    if outcome.schedule is not None:
+        assert outcome.schedule.makespan_ns < start.makespan_ns
+        assert not verify(HARD, outcome.schedule)
+
+
+def fake_solver(folder: Path, body: str) -> Path:
+    path = folder / "solver"
+    path.write_text("#!/bin/sh\n" + body)
+    path.chmod(0o755)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("echo last words\nexit 1\n", "exit status 1"),
+        ("echo last words\nkill -9 $$\n", "exit status -9"),
+        ("echo last words\nexit 0\n", "without a result"),
+    ],
+)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_crash_is_told_with_the_end_of_the_log(
+    engine: Engine, body: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = fake_solver(tmp_path, body)
+    monkeypatch.setattr(cbc, "cbc_path", lambda: path)
+    monkeypatch.setattr(highs, "highs_path", lambda: path)
+    problem = balanced(2, 2)
+    with pytest.raises(SolverCrash, match=message) as crash:
+        improve(problem, sequential_schedule(problem), settings(engine), Remembering(), never)
+    assert crash.value.log_tail == ["last words"]
+
+
+def test_a_missing_executable_is_a_crash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cbc, "cbc_path", lambda: tmp_path / "nowhere")
+    problem = balanced(2, 2)
+    with pytest.raises(SolverCrash, match="cannot be started"):
+        improve(problem, sequential_schedule(problem), settings(), Remembering(), never)
+
+
+def test_a_solver_that_ignores_sigint_is_killed(tmp_path: Path) -> None:
+    path = fake_solver(tmp_path, "trap '' INT\necho going\nwhile :; do sleep 0.1; done\n")
+    lines: list[str] = []
+    begun = time.monotonic()
+    end = run_supervised([path], time_limit_s=0.5, should_stop=never, on_line=lines.append)
+    assert time.monotonic() - begun < 0.5 + ROOM_S
+    assert (end.interrupted, end.killed, end.returncode) == ("time_limit", True, -signal.SIGKILL)
+    assert lines == ["going"]
+
+
+def test_an_error_while_following_the_log_leaves_no_solver(tmp_path: Path) -> None:
+    path = fake_solver(tmp_path, "echo $$\nwhile :; do sleep 0.1; done\n")
+    pids: list[int] = []
+
+    def fail(line: str) -> None:
+        pids.append(int(line))
+        raise RuntimeError("no room for the log")
+
+    with pytest.raises(RuntimeError):
+        run_supervised([path], time_limit_s=30, should_stop=never, on_line=fail)
+    with pytest.raises(ProcessLookupError):
+        os.kill(pids[0], 0)
+
+
+PARENT = """
+import sys
+from planner.pipeline.milp.process import run_supervised
+run_supervised(
+    sys.argv[1:],
+    time_limit_s=60,
+    should_stop=lambda: False,
+    on_line=lambda line: print(line, flush=True),
+)
+"""
+
+
+def test_the_solver_dies_with_its_parent(tmp_path: Path) -> None:
+    path = fake_solver(tmp_path, "echo $$\nexec sleep 60\n")
+    arguments = [sys.executable, "-c", PARENT, str(path)]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        solver = int(parent.stdout.readline())
+        parent.kill()
+    deadline = time.monotonic() + 5
+    while time.monotonic() < deadline and _is_running(solver):
+        time.sleep(0.05)
+    assert not _is_running(solver)
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state != "Z"
