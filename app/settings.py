@@ -41,8 +41,10 @@ class Settings(BaseSettings):
     broker_timeout_s: float = Field(default=2, gt=0, description="For the broker to answer.")
 
     max_body_bytes: int = Field(default=8 * 2**20, ge=1, description="Largest request body.")
-    max_stages: int = Field(default=256, ge=1)
-    max_micro_batches: int = Field(default=4096, ge=1)
+    max_stages: int = Field(default=256, ge=1, description="Most stages of a problem.")
+    max_micro_batches: int = Field(
+        default=4096, ge=1, description="Most micro-batches of a problem."
+    )
     max_operations: int = Field(
         default=100_000, ge=1, description="Largest 3 x stages x micro-batches of a problem."
     )

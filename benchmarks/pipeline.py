@@ -79,7 +79,11 @@ def measure(
     if status["state"] == "infeasible":
         expected = known.get("infeasible", False)
         return row | {"ok": expected, "devices": answer["infeasibility"]["devices"]}
-    fitting = [r["makespan_ns"] for r in answer["comparison"] if r["fits"] and r["makespan_ns"]]
+    fitting = [
+        row["makespan_ns"]
+        for row in answer["comparison"]
+        if row["fits"] and not row["hypothetical"] and row["makespan_ns"]
+    ]
     certificate = answer["certificate"]
     row |= {
         "makespan_ns": answer["schedule"]["makespan_ns"],

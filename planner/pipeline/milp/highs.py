@@ -68,6 +68,7 @@ def solve_with_highs(
     options_file = model_file.with_suffix(".options")
     options_file.write_text(
         f"mip_rel_gap = {limits.mip_gap:.9f}\n"
+        f"log_file = {model_file.with_suffix('.log')}\n"
         "mip_improving_solution_save = true\n"
         f"mip_improving_solution_file = {improving_file}\n"
     )

@@ -30,6 +30,8 @@ WHOLE_AT_ONCE = 900
 """Estimated order binaries up to which the whole model is solved from the start."""
 WHOLE_AFTER_WINDOWS = 3000
 """Estimated order binaries up to which it follows windows, for its bound."""
+WHOLE_WITH_TIME_LEFT = 20_000
+"""Estimated order binaries up to which it is tried with the time that windows leave."""
 WINDOW_BINARIES = 900
 """Estimated order binaries of a window whose size is left to the planner."""
 SHARE_OF_WINDOWS = 0.4
@@ -122,11 +124,12 @@ class _Improvement:
         windowed = window is not None and window < self.problem.micro_batches
         if self.best is None or not self.is_usable or (not windowed and size <= WHOLE_AT_ONCE):
             self._solve_whole()
-        elif windowed or size > WHOLE_AFTER_WINDOWS:
+        elif windowed:
             self._slide(self.deadline)
         else:
-            self._slide(time.monotonic() + SHARE_OF_WINDOWS * self.settings.time_limit_s)
-            if self.status != "stopped":
+            share = SHARE_OF_WINDOWS if size <= WHOLE_AFTER_WINDOWS else 1.0
+            self._slide(time.monotonic() + share * self.settings.time_limit_s)
+            if self.status != "stopped" and size <= WHOLE_WITH_TIME_LEFT:
                 self._solve_whole()
         variables, binaries, constraints = self.largest
         return MilpOutcome(

@@ -11,6 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -37,9 +38,12 @@ class ProcessEnd:
     log_tail: list[str]
 
 
-def _die_with_parent() -> None:
+def _die_with(parent: int) -> None:
+    """Run in the child before the executable: have the kernel kill it when `parent` dies."""
     if hasattr(_LIBC, "prctl"):
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)
 
 
 class _Output:
@@ -99,7 +103,7 @@ def run_supervised(
             stderr=subprocess.STDOUT,
             env={**os.environ, **(environment or {})},
             start_new_session=True,
-            preexec_fn=_die_with_parent,
+            preexec_fn=partial(_die_with, os.getpid()),
         )
     except OSError as error:
         raise SolverCrash(f"{arguments[0]} cannot be started: {error}", []) from error
