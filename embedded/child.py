@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import signal
 import subprocess
@@ -11,12 +10,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from planner.process_guard import die_with_parent
+
 SHORT_LIFE_S = 10.0
 FIRST_RESTART_DELAY_S = 0.1
 LONGEST_RESTART_DELAY_S = 1.5
-
-_PR_SET_PDEATHSIG = 1
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 def _prepare_child(parent: int) -> Callable[[], None]:
@@ -30,9 +28,7 @@ def _prepare_child(parent: int) -> Callable[[], None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
-        _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:
-            os.kill(os.getpid(), signal.SIGKILL)
+        die_with_parent(parent)
 
     return prepare
 

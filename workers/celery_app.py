@@ -13,8 +13,8 @@ from celery import signals
 
 from app.broker import create_celery, publisher
 from app.dispatch import Dispatcher
+from planner.process_guard import die_with_parent
 from workers import runtime
-from workers.process_guard import die_with_parent
 from workers.shutdown import ShutdownFlag
 
 celery_app = create_celery(runtime.settings())

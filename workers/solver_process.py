@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, BinaryIO
 
 from planner.errors import SolverCrash
-from workers.process_guard import die_with_parent
+from planner.process_guard import die_with_parent
 
 SUPERVISOR_PID = "LOADMASTER_SUPERVISOR_PID"
 TRACEBACK_LINES = 20

@@ -20,7 +20,7 @@ from workers import solver_process
 # As the planner starts an external solver: tied to the life of its parent.
 GRANDCHILD = """
 import sys, time
-from workers.process_guard import die_with_parent
+from planner.process_guard import die_with_parent
 die_with_parent(int(sys.argv[1]))
 time.sleep(600)
 """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import selectors
 import signal
@@ -16,13 +15,12 @@ from pathlib import Path
 from typing import Literal
 
 from planner.errors import SolverCrash
+from planner.process_guard import die_with_parent
 
 POLL_S = 0.1
 GRACE_S = 1.2
 """How long a solver may take to end after SIGINT before it is killed."""
 TAIL_LINES = 40
-_PR_SET_PDEATHSIG = 1
-_LIBC = ctypes.CDLL(None, use_errno=True)
 
 Interrupt = Literal["stop", "time_limit"]
 
@@ -36,14 +34,6 @@ class ProcessEnd:
     killed: bool
     elapsed_s: float
     log_tail: list[str]
-
-
-def _die_with(parent: int) -> None:
-    """Run in the child before the executable: have the kernel kill it when `parent` dies."""
-    if hasattr(_LIBC, "prctl"):
-        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:
-            os._exit(1)
 
 
 class _Output:
@@ -103,7 +93,7 @@ def run_supervised(
             stderr=subprocess.STDOUT,
             env={**os.environ, **(environment or {})},
             start_new_session=True,
-            preexec_fn=partial(_die_with, os.getpid()),
+            preexec_fn=partial(die_with_parent, os.getpid()),
         )
     except OSError as error:
         raise SolverCrash(f"{arguments[0]} cannot be started: {error}", []) from error
