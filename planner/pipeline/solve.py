@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from planner.errors import OrderError
@@ -19,7 +20,6 @@ from planner.pipeline.classic.rows import comparison_rows, row_document
 from planner.pipeline.feasibility.decide import find_infeasibility, sequential_schedule
 from planner.pipeline.incumbents import Incumbents
 from planner.pipeline.milp.improve import MilpOutcome, MilpSettings, improve
-from planner.pipeline.problem import PipelineProblem
 from planner.pipeline.progress import Reporter
 from planner.pipeline.schedule import Schedule, TimedOp
 from planner.pipeline.spec import AS_POSTED, Candidate, PipelineSpec, read_spec
@@ -152,7 +152,8 @@ class Portfolio:
                 if row.fits and not row.hypothetical and row.schedule is not None:
                     self.incumbents.offer(candidate, row.schedule, row.name)
             if self.incumbents.best_of(candidate) is None:
-                self._offer(candidate, sequential_schedule, "one micro-batch at a time")
+                one_at_a_time = partial(sequential_schedule, candidate.problem)
+                self._offer(candidate, one_at_a_time, "one micro-batch at a time")
             best = self.incumbents.best_of(candidate)
             if best is not None:
                 self.without_adaoffload[candidate.placement] = best.schedule
@@ -164,26 +165,35 @@ class Portfolio:
             offload_strategy=options.offload_strategy,
             offload_threshold=options.offload_threshold,
         )
-        for candidate in self.candidates:
+        for position, candidate in enumerate(self.candidates):
             if self.is_done():
                 return
             self.reporter.phase(f"AdaOffload ({candidate.placement})")
-            bound_ns = self.lower_bound(candidate).value_ns
+            # Every placement gets a share of a short time limit, not only the first.
+            now = time.monotonic()
+            ends = now + (self.deadline - now) / (len(self.candidates) - position)
+            self._offer(
+                candidate, partial(self._adaoffload, candidate, settings, ends), "AdaOffload"
+            )
 
-            def search(problem: PipelineProblem, bound_ns: int = bound_ns) -> Schedule:
-                return adaoffload(problem, settings, self.should_stop, lower_bound_ns=bound_ns)
+    def _adaoffload(
+        self, candidate: Candidate, settings: AdaOffloadSettings, ends: float
+    ) -> Schedule:
+        def should_stop() -> bool:
+            return time.monotonic() >= ends or self.should_stop()
 
-            self._offer(candidate, search, "AdaOffload")
+        bound_ns = self.lower_bound(candidate).value_ns
+        return adaoffload(candidate.problem, settings, should_stop, lower_bound_ns=bound_ns)
 
     def _offer(
         self,
         candidate: Candidate,
-        make: Callable[[PipelineProblem], Schedule],
+        make: Callable[[], Schedule],
         found_by: str,
     ) -> None:
         """Make a schedule and offer it; where the search for one was given up, go on without."""
         try:
-            self.incumbents.offer(candidate, make(candidate.problem), found_by)
+            self.incumbents.offer(candidate, make(), found_by)
         except OrderError as error:
             self.reporter.log(f"{found_by}: {error}")
 
