@@ -260,7 +260,8 @@ class Portfolio:
             return "MIP gap reached"
         if self._asked_to_stop():
             return "asked to stop"
-        if time.monotonic() >= self.deadline:
+        out_of_time = any(outcome.status == "time_limit" for outcome in self.outcomes.values())
+        if out_of_time or time.monotonic() >= self.deadline:
             return "time limit"
         return "nothing left to try"
 

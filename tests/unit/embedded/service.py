@@ -9,6 +9,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from embedded.data_dir import read_holder
@@ -44,6 +45,8 @@ class Service:
                 stdout=sink,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                # Whoever runs the tests may ignore hang-ups (nohup), and that is inherited.
+                preexec_fn=partial(signal.signal, signal.SIGHUP, signal.SIG_DFL),
             )
 
     @property
