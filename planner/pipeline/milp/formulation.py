@@ -19,7 +19,8 @@ from planner.pipeline.milp.windows import Windows
 
 Kind = str
 """start, objective, offload; order (a ends before b starts, or the reverse), begins (a allocates
-no later than b), ended (a has ended when b starts), away (a is on the host when b starts)."""
+no later than b), ended (a has ended when b starts), away (a is on the host when b starts); idle
+(says nothing)."""
 
 
 class Column(NamedTuple):

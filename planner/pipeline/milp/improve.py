@@ -36,7 +36,10 @@ WINDOW_BINARIES = 900
 """Estimated order binaries of a window whose size is left to the planner."""
 SHARE_OF_WINDOWS = 0.4
 LEAST_ROUND_S = 1.0
-"""A round with less time is not begun, nor is a window given less."""
+"""A round with less time is not begun."""
+LEAST_WINDOW_S = 2.0
+BUILDS_PER_WINDOW = 4.0
+"""A window gets at least so many times what building the last one took."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +116,7 @@ class _Improvement:
     status: Status = "time_limit"
     bound_ns: int | None = None
     largest: tuple[int, int, int] = (0, 0, 0)
+    build_s: float = 0.0
     rounds: list[dict[str, Any]] = field(default_factory=list)
     log_tail: list[str] = field(default_factory=list)
 
@@ -164,9 +168,15 @@ class _Improvement:
                     return
                 assert self.best is not None
                 now = time.monotonic()
-                share = max(LEAST_ROUND_S, (deadline - now) / (len(firsts) - position))
+                share = (deadline - now) / (len(firsts) - position)
+                least = max(LEAST_WINDOW_S, BUILDS_PER_WINDOW * self.build_s)
                 window = Window(self.best, first, first + size)
-                self._solve(self.best, window, min(deadline, now + share))
+                outcome = self._solve(self.best, window, min(deadline, now + max(share, least)))
+                if outcome is None:
+                    self.build_s = max(self.build_s, time.monotonic() - now)
+                    self.report.log(f"micro-batches {first} to {first + size - 1}: not solved")
+                else:
+                    self.build_s = outcome.build_s
             if self.best is before:
                 if self.settings.window_micro_batches is not None:
                     self.status = "gap"

@@ -117,6 +117,10 @@ def build_model(
     cuts.add_prefix_monotone(build)
     cuts.add_work_counting(build, objective)
     cuts.add_triangles(build)
+    if build.binaries == 0:
+        # Engines take a model without integers for an LP, whose end they report in another way.
+        idle = build.add_binary(Column("idle"))
+        build.add_at_most_zero(Row(-1.0).add_literal(idle, 1))
     return PipelineModel(build, objective, divisor)
 
 

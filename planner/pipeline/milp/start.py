@@ -73,6 +73,8 @@ def start_values(model: PipelineModel, schedule: Schedule) -> list[float]:
             values.append(build.units(objective))
         elif column.kind == "start":
             values.append(build.units(instants.start[column.a]))
+        elif column.kind == "idle":
+            values.append(0.0)
         else:
             values.append(float(_holds(build.graph, column, instants)))
     return values
