@@ -7,7 +7,13 @@ import threading
 import time
 
 from app.database import Database
-from app.services.sweeping import Publish, send_unclaimed, send_unsent, take_back_lapsed
+from app.services.sweeping import (
+    Publish,
+    forget_sent,
+    send_unclaimed,
+    send_unsent,
+    take_back_lapsed,
+)
 from app.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -25,10 +31,12 @@ class Dispatcher:
         self._publish = publish
         self._awake = threading.Event()
         self._stopping = threading.Event()
+        self._forget_sent = False
         self._thread = threading.Thread(target=self._run, name="dispatcher", daemon=True)
 
-    def start(self) -> None:
-        """Begin; the first sweep comes at once."""
+    def start(self, *, afresh: bool = False) -> None:
+        """Begin with a sweep. With `afresh`, what was sent before is sent again."""
+        self._forget_sent = afresh
         self._thread.start()
 
     def wake(self) -> None:
@@ -46,6 +54,9 @@ class Dispatcher:
         next_sweep = 0.0
         while not self._stopping.is_set():
             try:
+                if self._forget_sent:
+                    forget_sent(self._database)
+                    self._forget_sent = False
                 if time.monotonic() >= next_sweep:
                     next_sweep = time.monotonic() + self._settings.sweep_s
                     self.sweep()

@@ -9,14 +9,15 @@ from typing import Any
 
 import click
 from rich.console import Console
-from rich.table import Table
 
 from client.api import DEFAULT_SERVER, LoadmasterClient
 from client.configuration import read_request
 from client.demo import DEFAULT_DEMO_DIR, run_demo
 from client.errors import EXIT_INPUT, EXIT_INTERRUPTED, ClientError
+from client.listing import job_table
+from client.options import FiniteFloatRange
+from client.output import check_output
 from client.progress import describe
-from client.render import milliseconds, percent
 from client.solving import answer_of, finish, stored_answer, time_limit_s
 from embedded.errors import StartError
 from embedded.supervisor import DEFAULT_HOST, DEFAULT_PORT, ServeOptions, serve
@@ -105,15 +106,15 @@ def serve_command(host: str, port: int, data_dir: Path) -> None:
 @click.option("--wait", is_flag=True, help="Wait for the answer and show it.")
 @click.option(
     "--time-limit",
-    type=click.FloatRange(min=0, min_open=True),
+    type=FiniteFloatRange(min=0, min_open=True),
     help="Seconds to solve.",
 )
 @click.option("--engine", type=click.Choice(["cbc", "highs"]), help="MILP engine.")
-@click.option("--mipgap", type=click.FloatRange(0, 1), help="Stop within this share of the bound.")
+@click.option("--mipgap", type=FiniteFloatRange(0, 1), help="Stop within this share of the bound.")
 @click.option("--fresh", is_flag=True, help="Solve again even if the answer is stored.")
 @click.option(
     "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=click.Path(dir_okay=False, readable=False, path_type=Path),
     help="Write the result here as JSON (waits for it).",
 )
 @server_option
@@ -128,6 +129,7 @@ def solve_command(
     server: str,
 ) -> None:
     """Post FILE (YAML or JSON) to be solved. Options win over what the file says."""
+    check_output(output)
     body = read_request(file)
     overrides = {"time_limit_s": time_limit, "engine": engine, "mip_gap": mipgap}
     given = {key: value for key, value in overrides.items() if value is not None}
@@ -168,19 +170,8 @@ def jobs_command(state: str | None, tag: str | None, limit: int, server: str) ->
     with LoadmasterClient(server) as client:
         given = {key: value for key, value in filters.items() if value is not None}
         jobs = list(client.jobs(limit=limit, **given))
-    table = Table(box=None, pad_edge=False)
-    for title in ("Job", "State", "Best ms", "Gap", "Name", "Tags"):
-        table.add_column(title, no_wrap=title == "Job")
-    for job in jobs:
-        table.add_row(
-            job["id"],
-            job["state"],
-            milliseconds(job["best_makespan_ns"]),
-            percent(job["gap"], 2),
-            job["name"] or "",
-            " ".join(job["tags"]),
-        )
-    _console().print(table if jobs else "no jobs")
+    console = _console()
+    console.print(job_table(jobs, console.width) if jobs else "no jobs", crop=False)
 
 
 @main.command("show")
@@ -188,12 +179,13 @@ def jobs_command(state: str | None, tag: str | None, limit: int, server: str) ->
 @click.option("--log", "show_log", is_flag=True, help="Show the solver's log instead.")
 @click.option(
     "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=click.Path(dir_okay=False, readable=False, path_type=Path),
     help="Write the result here as JSON.",
 )
 @server_option
 def show_command(job_id: str, show_log: bool, output: Path | None, server: str) -> None:
     """Show how far a job is, or its answer."""
+    check_output(output)
     console = _console()
     with LoadmasterClient(server) as client:
         if show_log:
@@ -233,7 +225,7 @@ def cancel_command(job_id: str, server: str) -> None:
 )
 @click.option(
     "--time-limit",
-    type=click.FloatRange(min=0, min_open=True),
+    type=FiniteFloatRange(min=0, min_open=True),
     help="Seconds to solve.",
 )
 def demo_command(data_dir: Path, time_limit: float | None) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -59,13 +61,29 @@ def read_document(path: Path) -> dict[str, Any]:
         raise InputError(str(path), "is not UTF-8 text.") from error
     try:
         content = _read_json(text) if path.suffix == ".json" else yaml.load(text, Loader=_Loader)
+        endless = next(_endless_numbers(content, ""), None)
     except (ValueError, RecursionError) as error:
         raise InputError(str(path), f"is not valid JSON: {error}.") from error
     except yaml.YAMLError as error:
         raise InputError(str(path), f"is not valid YAML: {_in_one_line(error)}.") from error
+    if endless is not None:
+        raise InputError(f"{path}: {endless}", "is no finite number.", "Write one.")
     if not isinstance(content, dict):
         raise InputError(str(path), "holds no mapping.", "Write `key: value` pairs.")
     return content
+
+
+def _endless_numbers(value: Any, name: str) -> Iterator[str]:
+    """The names of all fields that are infinite or not a number; JSON has neither."""
+    entries: Iterable[tuple[Any, Any]] = ()
+    if isinstance(value, float) and not math.isfinite(value):
+        yield name or "the content"
+    elif isinstance(value, dict):
+        entries = value.items()
+    elif isinstance(value, list):
+        entries = enumerate(value)
+    for key, entry in entries:
+        yield from _endless_numbers(entry, f"{name}.{key}" if name else str(key))
 
 
 def _read_json(text: str) -> Any:

@@ -21,6 +21,9 @@ STYLES = {
 LEGEND = "F forward  B backward for the input  W backward for the weights"
 TRANSFER_LEGEND = "O offload  R reload"
 CHUNK_LEGEND = "small letters: further stages on the device"
+RESOLUTION_LEGEND = (
+    "Each character shows what takes most of its time; short operations may not show."
+)
 
 
 @dataclass(frozen=True)
@@ -138,7 +141,11 @@ def _labels(cells: Sequence[_Block | None]) -> str:
 
 
 def _append_row(chart: Text, cells: Sequence[_Block | None], characters: str) -> None:
-    for cell, character in zip(cells, characters, strict=True):
+    """Append a row without the blanks at its end; an operation keeps its colour to its end."""
+    end = len(cells)
+    while end and cells[end - 1] is None and characters[end - 1] == " ":
+        end -= 1
+    for cell, character in zip(cells[:end], characters, strict=False):
         chart.append(character, Style(dim=True) if cell is None else cell.style)
     chart.append("\n")
 
@@ -149,10 +156,20 @@ def _axis(duration_ns: int, label_width: int, columns: int) -> str:
 
 
 def legend(problem: Mapping[str, Any], schedule: Mapping[str, Any]) -> str:
-    """What the letters of this chart mean."""
-    parts = [LEGEND]
+    """What the letters of this chart mean, and what it leaves out."""
+    further = []
     if any(op["op"] == "O" for op in schedule["ops"]):
-        parts.append(TRANSFER_LEGEND)
+        further.append(TRANSFER_LEGEND)
     if len(problem["stages"]) > len({stage["device"] for stage in problem["stages"]}):
-        parts.append(CHUNK_LEGEND)
-    return "  ".join(parts)
+        further.append(CHUNK_LEGEND)
+    lines = [LEGEND, "  ".join(further), RESOLUTION_LEGEND]
+    return "\n".join(line for line in lines if line)
+
+
+def without_trailing_blanks(chart: Text) -> Text:
+    """The chart where no colour shows: no row ends with blanks."""
+    return Text(
+        "\n".join(line.rstrip() for line in chart.plain.splitlines()),
+        no_wrap=chart.no_wrap,
+        overflow=chart.overflow,
+    )

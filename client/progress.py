@@ -11,12 +11,16 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from client.api import TERMINAL_STATES, LoadmasterClient
 from client.errors import ServiceUnreachable
-from client.render import milliseconds, percent
+from client.figures import milliseconds, percent
 
 FIRST_POLL_S = 0.1
 LONGEST_POLL_S = 1.0
 PLAIN_LINE_EVERY_S = 10.0
 LOST_SERVICE_AFTER_S = 30.0
+WIDE_TERMINAL = 110
+WIDE_BAR = 24
+NARROW_BAR = 8
+ELAPSED_WIDTH = len(" 0:00:00 ")
 
 
 def wait_for(
@@ -47,21 +51,36 @@ def wait_for(
             pause_s = min(LONGEST_POLL_S, pause_s * 1.5)
 
 
-def describe(status: Mapping[str, Any]) -> str:
-    """State or phase, best makespan, bound and gap in one line."""
+def describe(status: Mapping[str, Any], width: int | None = None) -> str:
+    """State or phase, best makespan, bound and gap in one line.
+
+    Where `width` is too small for that, the bound goes first (best and gap say it too), then what
+    the phase has in brackets.
+    """
+    state = _state(status)
+    best = _figure("best", status.get("best_makespan_ns"))
+    bound = _figure("bound", status.get("lower_bound_ns"))
+    gap = "" if status.get("gap") is None else f"gap {percent(status['gap'], 2)}"
+    versions = [
+        [state, best, bound, gap],
+        [state, best, gap],
+        [state.partition(" (")[0], best, gap],
+    ]
+    lines = ["  ".join(part for part in version if part) for version in versions]
+    return next((line for line in lines if width is None or len(line) <= width), lines[-1])
+
+
+def _state(status: Mapping[str, Any]) -> str:
     state = str(status["state"])
-    if state == "queued":
-        position = status.get("queue_position")
-        parts = [f"queued (position {position})" if position else "queued"]
-    else:
-        parts = [str(status["phase"]) if state == "running" and status.get("phase") else state]
-    if status.get("best_makespan_ns") is not None:
-        parts.append(f"best {milliseconds(status['best_makespan_ns'])} ms")
-    if status.get("lower_bound_ns") is not None:
-        parts.append(f"bound {milliseconds(status['lower_bound_ns'])} ms")
-    if status.get("gap") is not None:
-        parts.append(f"gap {percent(status['gap'], 2)}")
-    return "  ".join(parts)
+    if state == "queued" and status.get("queue_position"):
+        return f"queued (position {status['queue_position']})"
+    if state == "running" and status.get("phase"):
+        return str(status["phase"])
+    return state
+
+
+def _figure(name: str, value_ns: int | None) -> str:
+    return "" if value_ns is None else f"{name} {milliseconds(value_ns)} ms"
 
 
 def _display(console: Console, time_limit_s: float) -> _Bar | _Lines:
@@ -74,8 +93,10 @@ class _Bar:
     def __init__(self, console: Console, time_limit_s: float) -> None:
         self._time_limit_s = time_limit_s
         self._running_since: float | None = None
+        bar_width = WIDE_BAR if console.width >= WIDE_TERMINAL else NARROW_BAR
+        self._width = console.width - bar_width - ELAPSED_WIDTH
         self._progress = Progress(
-            BarColumn(bar_width=24),
+            BarColumn(bar_width=bar_width),
             TimeElapsedColumn(),
             TextColumn("{task.description}", markup=False),
             console=console,
@@ -97,7 +118,9 @@ class _Bar:
             done_s = min(time.monotonic() - self._running_since, 0.99 * self._time_limit_s)
         if status["state"] in TERMINAL_STATES:
             done_s = self._time_limit_s
-        self._progress.update(self._task, completed=done_s, description=describe(status))
+        self._progress.update(
+            self._task, completed=done_s, description=describe(status, self._width)
+        )
 
 
 class _Lines:
@@ -117,11 +140,12 @@ class _Lines:
         pass
 
     def show(self, status: Mapping[str, Any]) -> None:
-        line = describe(status)
-        stage = (status["state"], status.get("phase"))
         now = time.monotonic()
+        elapsed = f"{now - self._started:5.1f} s  "
+        line = describe(status, self._console.width - len(elapsed))
+        stage = (status["state"], status.get("phase"))
         due = stage != self._last_stage or now - self._last_at >= PLAIN_LINE_EVERY_S
         if line == self._last or not due:
             return
-        self._console.print(f"{now - self._started:5.1f} s  {line}", markup=False, soft_wrap=True)
+        self._console.print(f"{elapsed}{line}", markup=False, soft_wrap=True)
         self._last, self._last_stage, self._last_at = line, stage, now

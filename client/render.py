@@ -6,14 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence, Sized
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from client.gantt import gantt_chart, legend
+from client.comparison import comparison_table, is_out_of_memory
+from client.figures import GIB, gibibytes, milliseconds, percent
+from client.gantt import gantt_chart, legend, without_trailing_blanks
 
-GIB = 2**30
-NS_PER_MS = 1e6
-OURS = "Loadmaster"
 OBJECTIVES = {"makespan": "makespan", "steady_span": "steady span"}
 
 
@@ -25,7 +23,11 @@ def render_result(console: Console, result: Mapping[str, Any]) -> None:
     problem, schedule = result["problem"], result["schedule"]
     render_comparison(console, result)
     console.print()
-    console.print(gantt_chart(problem, schedule, console.width), crop=False)
+    chart = gantt_chart(problem, schedule, console.width)
+    console.print(
+        chart if console.color_system else without_trailing_blanks(chart),
+        crop=False,
+    )
     console.print(Text(legend(problem, schedule), style="dim"))
     console.print()
     render_certificate(console, result["certificate"])
@@ -33,34 +35,8 @@ def render_result(console: Console, result: Mapping[str, Any]) -> None:
 
 def render_comparison(console: Console, result: Mapping[str, Any]) -> None:
     """The schedule against the classic ones under the same costs and the same limits."""
-    own = _own_row(result)
-    by_span = result["certificate"]["objective"] == "steady_span"
-    value = "steady_span_ns" if by_span else "makespan_ns"
-    rows = [own, *result["comparison"]]
-    several = len({row["placement"] for row in result["comparison"]}) > 1
     console.print(Text(_title(result["problem"]), style="bold"))
-    table = Table()
-    # A narrow terminal may break names, never numbers.
-    table.add_column("Schedule", overflow="fold")
-    headings = ["Makespan\nms", "Slower\nby", "Bubble", "Peak\nGiB", "Off-\nloads"]
-    if by_span:
-        headings.insert(1, "Span\nms")
-    for heading in headings:
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("Fits", no_wrap=True)
-    for row in rows:
-        cells: list[str | Text] = [_row_name(row, several), milliseconds(row.get("makespan_ns"))]
-        if by_span:
-            cells.append(milliseconds(row.get("steady_span_ns")))
-        cells += [
-            "" if row is own else _slower(row, value, own[value]),
-            percent(row.get("bubble_ratio")),
-            gibibytes(row.get("peak_memory_bytes")),
-            _dash(row.get("offloads")),
-            _fits(row),
-        ]
-        table.add_row(*cells, style="bold" if row is own else "", end_section=row is own)
-    console.print(table)
+    console.print(comparison_table(result, console.width), crop=False)
     for note in _notes(result["problem"], result["comparison"]):
         console.print(Text(note, style="dim"))
 
@@ -138,40 +114,6 @@ def infeasibility_lines(infeasibility: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def milliseconds(value_ns: int | None) -> str:
-    """Milliseconds with three decimals, or a dash."""
-    return "–" if value_ns is None else f"{value_ns / NS_PER_MS:.3f}"
-
-
-def percent(ratio: float | None, digits: int = 1) -> str:
-    """A share as a percentage, or a dash."""
-    return "–" if ratio is None else f"{100 * ratio:.{digits}f} %"
-
-
-def gibibytes(peaks: Iterable[int] | None) -> str:
-    """The largest of several sizes in GiB, or a dash."""
-    largest = max(peaks, default=None) if peaks is not None else None
-    return "–" if largest is None else f"{largest / GIB:.2f}"
-
-
-def _own_row(result: Mapping[str, Any]) -> dict[str, Any]:
-    problem, schedule = result["problem"], result["schedule"]
-    compute = [op for op in schedule["ops"] if op["op"] in ("F", "B", "W")]
-    busy_ns = sum(op["end_ns"] - op["start_ns"] for op in compute)
-    devices = len({problem["stages"][op["stage"]]["device"] for op in compute})
-    makespan_ns = schedule["makespan_ns"]
-    return {
-        "name": OURS,
-        "placement": result["provenance"]["placement"],
-        "makespan_ns": makespan_ns,
-        "steady_span_ns": schedule["steady_span_ns"],
-        "bubble_ratio": 1 - busy_ns / (devices * makespan_ns) if makespan_ns else 0.0,
-        "peak_memory_bytes": schedule["peak_memory_bytes"],
-        "offloads": sum(op["op"] == "O" for op in schedule["ops"]),
-        "fits": True,
-    }
-
-
 def _title(problem: Mapping[str, Any]) -> str:
     size = (
         f"{len(problem['devices'])} devices, {len(problem['stages'])} stages, "
@@ -180,45 +122,20 @@ def _title(problem: Mapping[str, Any]) -> str:
     return f"{problem['name']}: {size}" if problem.get("name") else size
 
 
-def _row_name(row: Mapping[str, Any], with_placement: bool) -> str:
-    placement = f" ({row['placement']})" if with_placement else ""
-    return f"{row['name']}{placement}{' *' if row.get('hypothetical') else ''}"
-
-
-def _slower(row: Mapping[str, Any], value: str, own_ns: int) -> str:
-    if not row["fits"] or row.get(value) is None or not own_ns:
-        return "–"
-    return f"{100 * (row[value] - own_ns) / own_ns:+.1f} %"
-
-
-def _dash(value: Any) -> str:
-    return "–" if value is None else str(value)
-
-
-def _fits(row: Mapping[str, Any]) -> Text:
-    if row["fits"]:
-        return Text("yes", style="green")
-    return Text("OOM" if _is_out_of_memory(row) else "–", style="red")
-
-
-def _is_out_of_memory(row: Mapping[str, Any]) -> bool:
-    return not row["fits"] and row.get("makespan_ns") is not None
-
-
 def _notes(problem: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> list[str]:
     notes = []
     if any(row.get("hypothetical") for row in rows):
         notes.append("* needs another placement of the stages: its stages are split equally")
     limits = [device.get("activation_memory_bytes") for device in problem["devices"]]
     known = [limit for limit in limits if limit is not None]
-    if any(map(_is_out_of_memory, rows)) and known:
+    if any(map(is_out_of_memory, rows)) and known:
         least, most = gibibytes([min(known)]), gibibytes([max(known)])
         span = least if least == most else f"{least} to {most}"
         notes.append(f"OOM = out of memory: {span} GiB of a device are left for activations")
     notes += [
         f"{row['name']}: {row['reason']}"
         for row in rows
-        if row.get("reason") and not row["fits"] and not _is_out_of_memory(row)
+        if row.get("reason") and not row["fits"] and not is_out_of_memory(row)
     ]
     return notes
 

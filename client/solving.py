@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,7 +9,8 @@ from typing import Any
 from rich.console import Console
 
 from client.api import LoadmasterClient
-from client.errors import EXIT_INFEASIBLE, EXIT_NO_PLAN, ApiError, InputError
+from client.errors import EXIT_INFEASIBLE, EXIT_NO_PLAN, ApiError
+from client.output import write_result
 from client.progress import wait_for
 from client.render import render_result
 
@@ -65,14 +64,3 @@ def finish(console: Console, result: Mapping[str, Any] | None, output: Path | No
     if output is not None:
         console.print(f"\nresult file: {output}", markup=False, highlight=False, soft_wrap=True)
     return EXIT_INFEASIBLE if "infeasibility" in result else 0
-
-
-def write_result(path: Path, result: Mapping[str, Any]) -> None:
-    """Write a result document as JSON, whole or not at all."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        partial.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-        partial.replace(path)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise InputError(str(path), f"cannot be written: {error.strerror}.") from error

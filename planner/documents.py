@@ -18,6 +18,7 @@ from pydantic import (
 from planner.errors import SpecError
 
 LARGEST_VALUE = 2**53 - 1
+LONGEST_LIST = 100_000
 
 
 def _whole_number(value: Any) -> Any:
@@ -54,8 +55,19 @@ def _one_or_list(value: Any) -> str:
     return LIST_OF_NUMBERS if isinstance(value, list | tuple) else ONE_NUMBER
 
 
+def _not_too_long(value: Any) -> Any:
+    """Looked at before the entries, so that a list of millions costs nothing."""
+    if isinstance(value, list) and len(value) > LONGEST_LIST:
+        raise ValueError(f"must have at most {LONGEST_LIST} entries")
+    return value
+
+
+Listed = (Field(fail_fast=True), BeforeValidator(_not_too_long))
+"""For lists of a document: bounded, and the first entry at fault ends the reading."""
+
 PerMicroBatch = Annotated[
-    Annotated[WholeNumber, Tag(ONE_NUMBER)] | Annotated[list[WholeNumber], Tag(LIST_OF_NUMBERS)],
+    Annotated[WholeNumber, Tag(ONE_NUMBER)]
+    | Annotated[list[WholeNumber], *Listed, Tag(LIST_OF_NUMBERS)],
     Discriminator(_one_or_list),
 ]
 """One whole number for all micro-batches, or a list with one per micro-batch."""

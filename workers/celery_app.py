@@ -35,7 +35,7 @@ def _guard_pool_process(**_: Any) -> None:
 
 def _start_sweep(**_: Any) -> None:
     dispatcher = Dispatcher(runtime.database(), runtime.settings(), publisher(celery_app))
-    dispatcher.start()
+    dispatcher.start(afresh=True)
     _dispatchers.append(dispatcher)
 
 

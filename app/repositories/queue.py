@@ -84,6 +84,15 @@ class QueueRepository:
             .execution_options(synchronize_session=False)
         )
 
+    def mark_all_unsent(self) -> None:
+        """Send every queued solve again."""
+        self._session.execute(
+            update(Solve)
+            .where(Solve.state == SolveState.QUEUED, Solve.dispatched_at.is_not(None))
+            .values(dispatched_at=None)
+            .execution_options(synchronize_session=False)
+        )
+
     def lapsed(self) -> list[Fence]:
         """Running solves whose lease is over."""
         statement = select(Solve.id, Solve.attempt).where(

@@ -14,12 +14,14 @@ from app.services.health import readiness
 router = APIRouter(tags=["service"])
 
 
+@router.head("/healthz", include_in_schema=False)
 @router.get("/healthz")
 def get_liveness() -> Liveness:
     """The process runs."""
     return Liveness()
 
 
+@router.head("/readyz", include_in_schema=False)
 @router.get(
     "/readyz", responses={503: {"model": Readiness, "description": "The database is unavailable."}}
 )

@@ -23,6 +23,15 @@ HEAD_OF_LINE = 64
 Publish = Callable[[str, int], None]
 
 
+def forget_sent(database: Database) -> None:
+    """Send everything queued again: the broker may be a new one that knows nothing of it.
+
+    A message that comes twice is harmless; one that is lost would be waited for.
+    """
+    with database.writing() as session:
+        QueueRepository(session).mark_all_unsent()
+
+
 def send_unsent(database: Database, publish: Publish) -> int:
     """Send the ids of queued solves that were not sent yet; returns how many."""
     with database.reading() as session:

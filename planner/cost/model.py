@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field, StrictBool, ValidationError
 
 from planner.cost.model_presets import MODEL_ALIASES, MODEL_PRESETS
 from planner.cost.presets import find_preset
@@ -55,15 +55,15 @@ class ModelDocument(Document):
     ffn_hidden_size: Annotated[PositiveWhole, Field(le=2**22)] | None = Field(
         default=None, description="Default: 4 x hidden_size; required where `gated`."
     )
-    gated: bool | None = Field(default=None, description="Gated feed-forward (SwiGLU).")
+    gated: StrictBool | None = Field(default=None, description="Gated feed-forward (SwiGLU).")
     vocabulary: Annotated[PositiveWhole, Field(le=2**24)] | None = None
     sequence: Annotated[PositiveWhole, Field(le=2**24)] | None = None
-    tied_embeddings: bool | None = Field(
+    tied_embeddings: StrictBool | None = Field(
         default=None, description="Input and output embedding are one; default: not `gated`."
     )
-    qkv_bias: bool | None = Field(default=None, description="Default: `biases`.")
+    qkv_bias: StrictBool | None = Field(default=None, description="Default: `biases`.")
     norm: Literal["layernorm", "rmsnorm"] | None = None
-    biases: bool | None = Field(default=None, description="Biases of the linear layers.")
+    biases: StrictBool | None = Field(default=None, description="Biases of the linear layers.")
     position_embeddings: Literal["learned", "rotary", "none"] | None = None
     max_positions: Annotated[PositiveWhole, Field(le=2**24)] | None = Field(
         default=None, description="Rows of learned position embeddings; default: `sequence`."

@@ -80,6 +80,7 @@ class StaticMemoryExceeded(PlannerError):
         micro-batches are named: none gets to start.
         """
         return {
+            "placement": "one_chunk",
             "summary": self.summary,
             "devices": [need.device for need in self.needs],
             "micro_batches": [],

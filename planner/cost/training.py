@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field, StrictBool, ValidationError
 
 from planner.cost.degrees import Degrees, find_degrees
 from planner.cost.hardware import Cluster
@@ -51,7 +51,7 @@ class TrainingDocument(Document):
         default=None,
         description="Default: 1, or what the GPUs allow where `pipeline_parallel` is given.",
     )
-    sequence_parallel: bool | None = Field(
+    sequence_parallel: StrictBool | None = Field(
         default=None, description="Default: on where tensor_parallel > 1."
     )
     precision: Literal["bf16", "fp16", "fp32"] = "bf16"
@@ -61,13 +61,13 @@ class TrainingDocument(Document):
     optimizer: Literal["adam", "sgd_momentum", "sgd"] = "adam"
     zero_stage: Annotated[WholeNumber, Field(le=3)] = 0
     recomputation: Literal["none", "selective", "full"] = "none"
-    flash_attention: bool = True
-    split_backward: bool | None = Field(
+    flash_attention: StrictBool = True
+    split_backward: StrictBool | None = Field(
         default=None,
         description="Weight gradients are operations of their own. Default: true, except with "
         "full recomputation.",
     )
-    offload: bool = Field(default=True, description="Activations may go to host memory.")
+    offload: StrictBool = Field(default=True, description="Activations may go to host memory.")
     objective: Literal["makespan", "steady_span"] = "makespan"
     micro_batch_order: Literal["fixed", "free"] = "fixed"
     profile: ProfileDocument = ProfileDocument()

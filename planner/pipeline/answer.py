@@ -102,9 +102,9 @@ def infeasible_answer(
         infeasibility = dict(spec.static_shortage)
     else:
         found = [(s, c) for s, c in zip(shortages, spec.candidates, strict=True) if s is not None]
-        shortage, candidate = min(found, key=lambda pair: pair[0].missing_bytes)
+        shortage, candidate = min(found, key=lambda pair: pair[0].largest_gap_bytes)
         problem = problem_to_document(candidate.problem)
-        infeasibility = shortage.to_document()
+        infeasibility = {"placement": candidate.placement, **shortage.to_document()}
         if spec.source is not None:
             infeasibility["remedies"] = spec_remedies(spec.source, _fits_somewhere)
     return {

@@ -7,12 +7,13 @@ number once where all micro-batches share it, so that equal problems give equal 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
 
 from planner.documents import (
     Document,
+    Listed,
     PerMicroBatch,
     PositiveWhole,
     WholeNumber,
@@ -106,12 +107,12 @@ class ProblemDocument(Document):
     micro_batches: PositiveWhole
     micro_batch_order: Literal["fixed", "free"] = "fixed"
     objective: Literal["makespan", "steady_span"] = "makespan"
-    devices: list[DeviceDocument] = Field(min_length=1)
-    stages: list[StageDocument] = Field(min_length=1)
-    transfers: list[TransferDocument] | None = None
-    hosts: list[HostDocument] = Field(default_factory=list)
+    devices: Annotated[list[DeviceDocument], *Listed] = Field(min_length=1)
+    stages: Annotated[list[StageDocument], *Listed] = Field(min_length=1)
+    transfers: Annotated[list[TransferDocument], *Listed] | None = None
+    hosts: Annotated[list[HostDocument], *Listed] = Field(default_factory=list)
     host_link_duplex: Literal["full", "half"] = "full"
-    host_links: dict[str, HostLinkDocument] = Field(default_factory=dict)
+    host_links: dict[str, HostLinkDocument] = Field(default_factory=dict, max_length=10_000)
     name: str | None = None
 
 

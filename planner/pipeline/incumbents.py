@@ -71,6 +71,7 @@ class Incumbents:
         )
         document = {
             "placement": found.candidate.placement,
+            "found_by": found.found_by,
             "schedule": found.schedule.to_document(None),
         }
         self._reporter.incumbent(document, found.objective_ns, found.found_by)

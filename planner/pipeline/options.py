@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, StrictBool
 
-from planner.documents import Document, FiniteNumber, PositiveWhole
+from planner.documents import Document, FiniteNumber, PositiveWhole, WholeNumber
 
 Engine = Literal["cbc", "highs"]
 OffloadStrategy = Literal["aggressive", "conservative"]
@@ -62,11 +62,11 @@ class SolverDocument(Document):
         default=None,
         description="Share of a device's activation memory above which AdaOffload offloads.",
     )
-    milp_window_micro_batches: Annotated[PositiveWhole, Field(ge=2)] | None = Field(
+    milp_window_micro_batches: Annotated[WholeNumber, Field(ge=2)] | None = Field(
         default=None,
         description="The MILP reorders windows of this many micro-batches instead of all at once.",
     )
-    adaoffload_warm_start: bool = Field(
+    adaoffload_warm_start: StrictBool = Field(
         default=True, description="Whether the MILP starts from AdaOffload's schedule."
     )
 

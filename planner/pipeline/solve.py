@@ -135,7 +135,7 @@ class Portfolio:
                 except (OrderError, IndexError, KeyError) as error:
                     self.reporter.log(f"the stored schedule does not apply any more: {error}")
                     return
-                self.incumbents.offer(candidate, schedule, "stored schedule")
+                self.incumbents.offer(candidate, schedule, start.get("found_by", "stored schedule"))
                 self.started_from = "stored schedule"
 
     def _run_classic_schedules(self) -> None:

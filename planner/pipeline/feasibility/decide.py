@@ -53,9 +53,9 @@ class Infeasibility:
         return tuple(shortage.device for shortage in self.device_shortages)
 
     @property
-    def missing_bytes(self) -> int:
-        """How many bytes of limit the devices at fault lack together."""
-        return sum(s.smallest_limit_bytes - s.limit_bytes for s in self.device_shortages)
+    def largest_gap_bytes(self) -> int:
+        """How many bytes the device that lacks most lacks."""
+        return max(s.smallest_limit_bytes - s.limit_bytes for s in self.device_shortages)
 
     @property
     def summary(self) -> str:

@@ -11,10 +11,23 @@ from planner.pipeline.feasibility.memory_chunks import Chunk, Moves
 from planner.pipeline.schedule import OpKind, Token
 
 IN, OUT, BACK = range(3)
-# The search is exponential in the chunks that share a host; this many states take about a second.
-MOST_STATES = 10_000
+# The search is exponential in the chunks that share a host; so much work takes a few seconds.
+MOST_WORK = 300_000
 Parts = tuple[int, ...]
 State = tuple[int, Parts]
+
+
+class SearchBudget:
+    """Work that the searches of one question may do together, in states times chunks."""
+
+    def __init__(self, work: int = MOST_WORK) -> None:
+        self._left = work
+
+    def spend(self, work: int) -> None:
+        """Raises `Undecided` once nothing is left."""
+        self._left -= work
+        if self._left < 0:
+            raise Undecided("the search for offloads that fit was given up")
 
 
 @dataclass(frozen=True)
@@ -42,7 +55,9 @@ class HostSearch:
         micro_batch: int,
         limits: Mapping[int, int | None],
         host_limit: int,
+        budget: SearchBudget,
     ) -> None:
+        self.budget = budget
         self.chunks = sorted(chunks, key=lambda chunk: chunk.stage)
         self.micro_batch = micro_batch
         self.limits = limits
@@ -59,7 +74,7 @@ class HostSearch:
     def run(self) -> Moves | None:
         """The moves of the first way that is found; None if there is none.
 
-        Raises `Undecided` after `MOST_STATES` states.
+        Raises `Undecided` where the budget runs out.
         """
         start: State = (0, (IN,) * len(self.chunks))
         seen = {start}
@@ -67,8 +82,7 @@ class HostSearch:
         if self._is_hopeless(start):
             return None
         while stack:
-            if len(seen) > MOST_STATES:
-                raise Undecided(f"no way to offload was found among {MOST_STATES} tried")
+            self.budget.spend(len(self.chunks))
             state, path = stack.pop()
             if state[0] == len(self.events):
                 return self._moves(path)

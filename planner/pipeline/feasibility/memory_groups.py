@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from planner.errors import Undecided
+from planner.pipeline.feasibility.host_search import SearchBudget
 from planner.pipeline.feasibility.memory_chunks import Chunk, Moves, chunks_of, peak_bytes_alone
-from planner.pipeline.feasibility.memory_walk import find_moves
+from planner.pipeline.feasibility.memory_walk import fewest_offloads, find_moves
 from planner.pipeline.feasibility.shortage import DeviceShortage, HostShortage
 from planner.pipeline.problem import PipelineProblem
 
@@ -22,6 +23,7 @@ def memory_groups(problem: PipelineProblem, micro_batches: list[int]) -> list[Me
     """
     shared: dict[int, list[int]] = defaultdict(list)
     groups = []
+    budget = SearchBudget()
     for d, device in enumerate(problem.devices):
         if not problem.stages_of_device[d]:
             continue
@@ -29,15 +31,20 @@ def memory_groups(problem: PipelineProblem, micro_batches: list[int]) -> list[Me
         if device.host is not None and limited:
             shared[device.host].append(d)
         else:
-            groups.append(_group(problem, None, [d], micro_batches))
-    groups += [_group(problem, h, own, micro_batches) for h, own in shared.items()]
+            groups.append(_group(problem, None, [d], micro_batches, budget))
+    groups += [_group(problem, h, own, micro_batches, budget) for h, own in shared.items()]
     return groups
 
 
 def _group(
-    problem: PipelineProblem, host: int | None, devices: list[int], micro_batches: list[int]
+    problem: PipelineProblem,
+    host: int | None,
+    devices: list[int],
+    micro_batches: list[int],
+    budget: SearchBudget,
 ) -> MemoryGroup:
     return MemoryGroup(
+        budget=budget,
         host=host,
         host_limit=None if host is None else problem.hosts[host].memory_bytes,
         limits={d: problem.devices[d].activation_memory_bytes for d in devices},
@@ -49,20 +56,25 @@ def _group(
 class MemoryGroup:
     """Devices that share a limited host, or one device (`host` None).
 
-    `limits` per device; `chunks` per micro-batch and device.
+    `limits` per device; `chunks` per micro-batch and device; the groups of a problem share their
+    `budget`.
     """
 
     host: int | None
     host_limit: int | None
     limits: Limits
     chunks: dict[int, dict[int, tuple[Chunk, ...]]]
+    budget: SearchBudget
+    _known: dict[tuple[int, int, int | None], int | None] = field(default_factory=dict)
 
     def find_moves(self, micro_batch: int) -> Moves | None:
         """Offloads and reloads with which the micro-batch alone fits; None if there are none.
 
         Raises `Undecided` where many chunks share a host that is short of room.
         """
-        return find_moves(self.chunks[micro_batch], micro_batch, self.limits, self.host_limit)
+        return find_moves(
+            self.chunks[micro_batch], micro_batch, self.limits, self.host_limit, self.budget
+        )
 
     def fits(self, limits: Limits, host_limit: int | None) -> bool:
         """Whether each micro-batch alone would fit under other limits.
@@ -70,19 +82,40 @@ class MemoryGroup:
         What cannot be decided counts as not fitting: limits found so suffice, if not the least.
         """
         try:
-            return all(
-                find_moves(chunks, m, limits, host_limit) is not None
-                for m, chunks in self.chunks.items()
-            )
+            return all(self._passes(m, limits, host_limit) for m in self.chunks)
         except Undecided:
             return False
 
     def certainly_fails(self, micro_batch: int) -> bool:
         """Whether it is proven that the micro-batch alone does not fit."""
         try:
-            return self.find_moves(micro_batch) is None
+            return not self._passes(micro_batch, self.limits, self.host_limit)
         except Undecided:
             return False
+
+    def _passes(self, micro_batch: int, limits: Limits, host_limit: int | None) -> bool:
+        """`find_moves(...) is not None`, remembering what does not change between limits."""
+        total = 0
+        for device, limit in limits.items():
+            out = self._fewest_bytes_out(micro_batch, device, limit)
+            if out is None:
+                return False
+            total += out
+        if host_limit is None or total <= host_limit:
+            return True
+        chunks = self.chunks[micro_batch]
+        return find_moves(chunks, micro_batch, limits, host_limit, self.budget) is not None
+
+    def _fewest_bytes_out(self, micro_batch: int, device: int, limit: int | None) -> int | None:
+        """Bytes of the fewest offloads with which the device's limit does; None if none do."""
+        key = micro_batch, device, limit
+        if key not in self._known:
+            chunks = self.chunks[micro_batch][device]
+            out = fewest_offloads(chunks, limit)
+            self._known[key] = (
+                None if out is None else sum(c.offload for c in chunks if c.stage in out)
+            )
+        return self._known[key]
 
     def least_bytes(self, device: int) -> int:
         """What the device needs if everything that may be offloaded is."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from planner.pipeline.feasibility.host_search import HostSearch
+from planner.pipeline.feasibility.host_search import HostSearch, SearchBudget
 from planner.pipeline.feasibility.memory_chunks import Chunk, Moves
 from planner.pipeline.schedule import Token
 
@@ -41,6 +41,7 @@ def find_moves(
     micro_batch: int,
     limits: Mapping[int, int | None],
     host_limit: int | None,
+    budget: SearchBudget,
 ) -> Moves | None:
     """Offloads and reloads with which one micro-batch alone fits; None if there are none.
 
@@ -57,7 +58,7 @@ def find_moves(
     every = [chunk for chunks in device_chunks.values() for chunk in chunks]
     if host_limit is None or sum(c.offload for c in every if c.stage in out) <= host_limit:
         return _together(every, micro_batch, out)
-    return HostSearch(every, micro_batch, limits, host_limit).run()
+    return HostSearch(every, micro_batch, limits, host_limit, budget).run()
 
 
 def _together(chunks: Sequence[Chunk], micro_batch: int, out: set[int]) -> Moves:

@@ -81,8 +81,8 @@ def _offload(
         return Remedy(
             "offload",
             False,
-            f"The {_listed(devices)} at fault run one stage each, whose activation must be on "
-            "the device in full when its backward starts.",
+            f"With one stage on {_listed(devices)}, its activation must be there in full when its "
+            "backward starts, however often it was offloaded before.",
             basis,
         )
     short = []

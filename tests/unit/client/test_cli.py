@@ -165,13 +165,36 @@ def test_fault_in_the_file_is_one_line_on_stderr(run: Run, tmp_path: Path) -> No
     assert run("solve", tmp_path / "absent.yaml").exit_code == 2
 
 
-def test_unwritable_output_is_one_line_on_stderr(
+def test_unwritable_output_is_refused_before_anything_is_posted(
     service: FakeService, run: Run, request_file: Path, tmp_path: Path
 ) -> None:
-    service.on(*POST, {"id": "j1", "state": "succeeded", "result": two_device_result()})
-    result = run("solve", request_file, "--output", tmp_path / "absent" / "result.json")
+    output = tmp_path / "absent" / "result.json"
+    for arguments in (("solve", request_file), ("show", "j1")):
+        result = run(*arguments, "--output", output)
+        assert result.exit_code == 2
+        assert result.stderr == (
+            f"error: --output: {output} cannot be written: there is no folder {output.parent}. "
+            "Name a file in a folder that exists and that you may write to.\n"
+        )
+    assert service.requests == []
+
+
+@pytest.mark.parametrize("option", ["--time-limit", "--mipgap"])
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf", "1e999"])
+def test_number_that_json_cannot_carry_is_refused(
+    service: FakeService, run: Run, request_file: Path, option: str, value: str
+) -> None:
+    result = run("solve", request_file, option, value)
     assert result.exit_code == 2
-    assert "cannot be written" in result.stderr
+    assert f"Invalid value for '{option}'" in result.stderr
+    assert service.requests == []
+
+
+def test_demo_refuses_a_time_limit_that_is_no_number(run: Run, tmp_path: Path) -> None:
+    result = run("demo", "--data-dir", tmp_path / "demo", "--time-limit", "nan")
+    assert result.exit_code == 2
+    assert "'--time-limit': nan is not a finite number; give one." in result.stderr
+    assert not (tmp_path / "demo").exists()
 
 
 def test_server_comes_from_the_environment(

@@ -230,3 +230,16 @@ def test_dates_stay_text(tmp_path: Path) -> None:
     path = tmp_path / "a.yaml"
     path.write_text("model: gpt2\nname: 2026-01-01\n")
     assert read_request(path)["name"] == "2026-01-01"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("run.yaml", "model: gpt2\nsolver: {mip_gap: .nan}\n"), ("run.json", '{"tags": [1, 1e999]}')],
+)
+def test_number_that_json_cannot_carry_is_named(tmp_path: Path, name: str, text: str) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    field = {"run.yaml": "solver.mip_gap", "run.json": "tags.1"}[name]
+    with pytest.raises(InputError) as caught:
+        read_request(path)
+    assert str(caught.value) == f"{path}: {field}: is no finite number. Write one."

@@ -8,23 +8,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from client.gantt import gantt_chart, legend
+from client.gantt import gantt_chart, legend, without_trailing_blanks
 from tests.unit.client.results import MS, two_device_result
 
 
 def rows(result: dict[str, Any], width: int) -> list[str]:
-    return gantt_chart(result["problem"], result["schedule"], width).plain.splitlines()
+    chart = gantt_chart(result["problem"], result["schedule"], width)
+    return without_trailing_blanks(chart).plain.splitlines()
 
 
 def test_rows_of_a_small_schedule() -> None:
     # 65 columns of 1 ms each after a label of 9.
     assert rows(two_device_result(), 74) == [
         "device 0 " + "F" * 20 + "·" * 10 + "B" * 10 + "W" * 5 + "·" * 5 + "B" * 10 + "W" * 5,
-        " " * 9 + "0         1                   0         0         1         1    ",
-        "       O " + " " * 20 + "1" + " " * 44,
-        "       R " + " " * 40 + "1" + " " * 24,
+        " " * 9 + "0         1                   0         0         1         1",
+        "       O " + " " * 20 + "1",
+        "       R " + " " * 40 + "1",
         "device 1 " + "·" * 10 + "F" * 10 + "B" * 10 + "F" * 10 + "B" * 10 + "·" * 15,
-        " " * 9 + "          0         0         1         1                        ",
+        " " * 9 + "          0         0         1         1",
         " " * 9 + "0" + "65.000 ms".rjust(64),
     ]
 
@@ -77,7 +78,25 @@ def test_eight_devices_with_32_micro_batches_fit_any_width(width: int) -> None:
     }
     lines = rows(result, width)
     assert len(lines) == 17
-    assert {len(line) for line in lines} == {max(width, 29)}
+    assert {len(line) for line in lines[::2]} == {max(width, 29)}
+    assert all(len(line) <= max(width, 29) and line == line.rstrip() for line in lines)
+
+
+def test_colour_of_an_operation_goes_on_behind_its_number() -> None:
+    result = two_device_result()
+    chart = gantt_chart(result["problem"], result["schedule"], 74).plain.splitlines()
+    assert chart[1] == rows(result, 74)[1] + " " * 4
+    assert chart[2] == rows(result, 74)[2] + " " * 9
+    assert chart[5].endswith("1" + " " * 9)
+
+
+def test_legend_says_what_a_character_stands_for() -> None:
+    result = two_device_result()
+    assert legend(result["problem"], result["schedule"]).splitlines() == [
+        "F forward  B backward for the input  W backward for the weights",
+        "O offload  R reload",
+        "Each character shows what takes most of its time; short operations may not show.",
+    ]
 
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(1, 60)), min_size=1, max_size=12))

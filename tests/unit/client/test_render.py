@@ -5,10 +5,11 @@ from __future__ import annotations
 import io
 from typing import Any
 
+import pytest
 from rich.console import Console
 
 from client.render import certificate_lines, infeasibility_lines, render_result
-from tests.unit.client.results import GIB, two_device_result
+from tests.unit.client.results import GIB, row, two_device_result
 
 
 def shown(result: dict[str, Any], width: int = 100) -> str:
@@ -82,6 +83,58 @@ def test_steady_span_gets_a_column_of_its_own() -> None:
     result = two_device_result()
     result["certificate"]["objective"] = "steady_span"
     assert "Span" in shown(result)
+
+
+def wide_result() -> dict[str, Any]:
+    """Long names and long figures."""
+    result = two_device_result()
+    result["provenance"]["placement"] = "interleaved_4"
+    result["comparison"] = [
+        {**row("PipeOffload", 46572, fits=True), "placement": "interleaved_4"},
+        {**row("Interleaved 1F1B", 46573, fits=False, peak=64), "placement": "v_shape"},
+    ]
+    return result
+
+
+def table_of(output: str) -> list[str]:
+    lines = output.splitlines()
+    return lines[: next(i for i, line in enumerate(lines) if line.startswith("device 0"))]
+
+
+@pytest.mark.parametrize(
+    ("width", "dropped"),
+    [(76, 0), (75, 1), (63, 1), (62, 2), (55, 2), (54, 3), (40, 3)],
+)
+def test_narrow_terminal_drops_the_least_important_columns(width: int, dropped: int) -> None:
+    lines = table_of(shown(wide_result(), width))
+    table = "\n".join(lines)
+    assert all(len(line) <= width for line in lines)
+    for words in ("46572.000", "46573.000", "64.00", "Fits", "OOM", "yes", "(interleaved_4)"):
+        assert words in table
+    present = [heading in table for heading in ("Slower", "loads ", "Bubble")]
+    assert present == [False] * dropped + [True] * (3 - dropped)
+
+
+def test_no_terminal_is_too_narrow_for_figures() -> None:
+    table = "\n".join(table_of(shown(wide_result(), 12)))
+    for words in ("46572.000", "64.00", "OOM"):
+        assert words in table
+
+
+def test_narrow_terminal_keeps_the_span_where_that_counts() -> None:
+    result = wide_result()
+    result["certificate"]["objective"] = "steady_span"
+    table = table_of(shown(result, 40))
+    assert "Span" in "\n".join(table)
+    assert "Makespan" not in "\n".join(table)
+    assert all(len(line) <= 40 for line in table)
+
+
+def test_chart_without_colours_has_no_blanks_at_the_end_of_a_row() -> None:
+    output = shown(two_device_result())
+    chart = output[output.index("device 0") : output.index("F forward")].splitlines()
+    assert len(chart) == 7
+    assert [line for line in chart if line != line.rstrip()] == []
 
 
 def test_certificate_with_a_gap_names_bound_and_verifier() -> None:

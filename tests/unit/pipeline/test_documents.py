@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import json
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -320,3 +321,24 @@ def test_whatever_stands_in_a_field_is_read_or_refused(value: Any, path: Path) -
     set_at(document, path, value)
     with contextlib.suppress(SpecError):
         read_problem(document)
+
+
+@pytest.mark.parametrize(
+    ("field", "path"),
+    [
+        ({"hosts": [{}] * 200_000}, ("problem", "hosts")),
+        ({"devices": [{"x": 1}] * 90_000}, ("problem", "devices", 0, "x")),
+        (
+            {"stages": [{"device": 0, "forward_ns": [-1] * 2_000_000, "backward_input_ns": 1}]},
+            ("problem", "stages", 0, "forward_ns"),
+        ),
+    ],
+)
+def test_a_list_of_millions_is_refused_before_its_entries_are_read(
+    field: dict[str, Any], path: Path
+) -> None:
+    started = time.monotonic()
+    with pytest.raises(SpecError) as caught:
+        read_problem(full_document() | field, ("problem",))
+    assert time.monotonic() - started < 5
+    assert caught.value.path == path

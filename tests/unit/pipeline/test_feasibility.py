@@ -121,7 +121,7 @@ def test_smallest_limits_do_and_one_byte_less_does_not(problem: PipelineProblem)
     for device, size in smallest.items():
         assert size > (problem.devices[device].activation_memory_bytes or 0)
         assert find_infeasibility(with_limits(enough, {device: size - 1})) is not None
-    assert infeasibility.missing_bytes > 0
+    assert infeasibility.largest_gap_bytes > 0
     assert all(0 <= m < problem.micro_batches for m in infeasibility.micro_batches)
 
 
@@ -288,7 +288,7 @@ def test_only_the_micro_batches_that_do_not_fit_are_named() -> None:
     assert infeasibility is not None
     assert infeasibility.devices == (1,)
     assert infeasibility.micro_batches == (1, 3)
-    assert infeasibility.missing_bytes == 2
+    assert infeasibility.largest_gap_bytes == 2
     assert "micro-batches 1, 3 alone" in infeasibility.summary
     with pytest.raises(OrderError):
         sequential_schedule(read_problem(document))

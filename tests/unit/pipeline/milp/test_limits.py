@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from planner.errors import SolverCrash
+from planner.pipeline.documents import read_problem
 from planner.pipeline.feasibility.decide import sequential_schedule
 from planner.pipeline.milp import cbc, highs
 from planner.pipeline.milp.improve import improve
@@ -145,3 +146,37 @@ def _is_running(pid: int) -> bool:
     except (FileNotFoundError, ProcessLookupError):
         return False
     return state != "Z"
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_model_without_anything_to_decide_is_solved_too(engine: Engine) -> None:
+    """Memory fixes every order here, and the times have no common divisor: an LP is left."""
+    problem = read_problem(
+        {
+            "micro_batches": 2,
+            "devices": [{"activation_memory_bytes": 8}, {"activation_memory_bytes": 13}],
+            "stages": [
+                {
+                    "device": 0,
+                    "forward_ns": 1051657706002,
+                    "backward_input_ns": [14894030821, 672740025218],
+                    "activation_bytes": 5,
+                    "backward_weight_ns": 748604334664,
+                    "weight_grad_bytes": [3, 7],
+                },
+                {
+                    "device": 1,
+                    "forward_ns": [865071713018, 843449134084],
+                    "backward_input_ns": 990626323734,
+                    "activation_bytes": 8,
+                    "backward_weight_ns": [688065268537, 376416247710],
+                    "weight_grad_bytes": 12,
+                },
+            ],
+        }
+    )
+    start = sequential_schedule(problem)
+    outcome = improve(problem, start, settings(engine, 10), Remembering(), never)
+    assert outcome.lower_bound_ns is not None
+    best = outcome.schedule or start
+    assert outcome.lower_bound_ns <= best.makespan_ns == 7229327297277

@@ -1,0 +1,129 @@
+"""The table that compares the schedule with the classic ones, for any width of terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.box import HEAVY_HEAD
+from rich.table import Table
+from rich.text import Text
+
+from client.figures import gibibytes, milliseconds, percent
+from client.tables import Column, boxed_width, plain_width, texts
+
+OURS = "Loadmaster"
+MAKESPAN = "Makespan\nms"
+SLOWER, OFFLOADS, BUBBLE = "Slower\nby", "Off-\nloads", "Bubble"
+LEAST_IMPORTANT = (SLOWER, OFFLOADS, BUBBLE)
+"""What a narrow terminal does without, in this order."""
+
+
+def comparison_table(result: Mapping[str, Any], width: int) -> Table:
+    """The table in `width` columns: a narrow terminal gets fewer figures, never cut ones."""
+    columns = _columns(result)
+    names = columns[0].longest_word
+    for heading in LEAST_IMPORTANT:
+        if boxed_width(_widths(columns, names)) <= width:
+            break
+        columns = _without(columns, heading)
+    boxed = boxed_width(_widths(columns, names)) <= width
+    by_span = result["certificate"]["objective"] == "steady_span"
+    if by_span and plain_width(_widths(columns, names)) > width:
+        columns = _without(columns, MAKESPAN)
+    return _table(columns, names, width, boxed=boxed)
+
+
+def is_out_of_memory(row: Mapping[str, Any]) -> bool:
+    """Whether a row has a schedule that does not fit into the memory."""
+    return not row["fits"] and row.get("makespan_ns") is not None
+
+
+def _columns(result: Mapping[str, Any]) -> list[Column]:
+    own = _own_row(result)
+    rows = [own, *result["comparison"]]
+    by_span = result["certificate"]["objective"] == "steady_span"
+    value = "steady_span_ns" if by_span else "makespan_ns"
+    several = len({row["placement"] for row in result["comparison"]}) > 1
+    slower = ["" if row is own else _slower(row, value, own[value]) for row in rows]
+    peaks = [gibibytes(row.get("peak_memory_bytes")) for row in rows]
+    return [
+        Column("Schedule", texts(_row_name(row, several) for row in rows)),
+        _times(MAKESPAN, "makespan_ns", rows),
+        *([_times("Span\nms", "steady_span_ns", rows)] if by_span else []),
+        Column(SLOWER, texts(slower), True),
+        Column(BUBBLE, texts(percent(row.get("bubble_ratio")) for row in rows), True),
+        Column("Peak\nGiB", texts(peaks), True),
+        Column(OFFLOADS, texts(_dash(row.get("offloads")) for row in rows), True),
+        Column("Fits", [_fits(row) for row in rows]),
+    ]
+
+
+def _without(columns: Sequence[Column], heading: str) -> list[Column]:
+    return [column for column in columns if column.heading != heading]
+
+
+def _times(heading: str, key: str, rows: Sequence[Mapping[str, Any]]) -> Column:
+    return Column(heading, texts(milliseconds(row.get(key)) for row in rows), True)
+
+
+def _widths(columns: Sequence[Column], names: int) -> list[int]:
+    return [names, *(column.width for column in columns[1:])]
+
+
+def _table(columns: Sequence[Column], names: int, width: int, *, boxed: bool) -> Table:
+    narrowest = (boxed_width if boxed else plain_width)(_widths(columns, names))
+    table = Table(box=HEAVY_HEAD if boxed else None, pad_edge=boxed)
+    if narrowest > width:
+        # Lines that are too long for the terminal are better than figures without their ends.
+        table.width = narrowest
+    table.add_column(columns[0].heading, min_width=names, overflow="fold")
+    for column in columns[1:]:
+        table.add_column(
+            column.heading,
+            justify="right" if column.numeric else "left",
+            min_width=column.width,
+            no_wrap=True,
+        )
+    for index, cells in enumerate(zip(*(column.cells for column in columns), strict=True)):
+        table.add_row(*cells, style="" if index else "bold", end_section=index == 0)
+    return table
+
+
+def _own_row(result: Mapping[str, Any]) -> dict[str, Any]:
+    problem, schedule = result["problem"], result["schedule"]
+    compute = [op for op in schedule["ops"] if op["op"] in ("F", "B", "W")]
+    busy_ns = sum(op["end_ns"] - op["start_ns"] for op in compute)
+    devices = len({problem["stages"][op["stage"]]["device"] for op in compute})
+    makespan_ns = schedule["makespan_ns"]
+    return {
+        "name": OURS,
+        "placement": result["provenance"]["placement"],
+        "makespan_ns": makespan_ns,
+        "steady_span_ns": schedule["steady_span_ns"],
+        "bubble_ratio": 1 - busy_ns / (devices * makespan_ns) if makespan_ns else 0.0,
+        "peak_memory_bytes": schedule["peak_memory_bytes"],
+        "offloads": sum(op["op"] == "O" for op in schedule["ops"]),
+        "fits": True,
+    }
+
+
+def _row_name(row: Mapping[str, Any], with_placement: bool) -> str:
+    placement = f" ({row['placement']})" if with_placement else ""
+    return f"{row['name']}{placement}{' *' if row.get('hypothetical') else ''}"
+
+
+def _slower(row: Mapping[str, Any], value: str, own_ns: int) -> str:
+    if not row["fits"] or row.get(value) is None or not own_ns:
+        return "–"
+    return f"{100 * (row[value] - own_ns) / own_ns:+.1f} %"
+
+
+def _dash(value: Any) -> str:
+    return "–" if value is None else str(value)
+
+
+def _fits(row: Mapping[str, Any]) -> Text:
+    if row["fits"]:
+        return Text("yes", style="green")
+    return Text("OOM" if is_out_of_memory(row) else "–", style="red")

@@ -1,0 +1,58 @@
+"""A line of progress fits its width."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from client import progress
+from client.api import LoadmasterClient
+from client.progress import describe, wait_for
+from tests.unit.client.fake_service import FakeService, job
+
+STATUS = job(
+    "running",
+    phase="AdaOffload (interleaved_4)",
+    best_makespan_ns=14_867_123_000,
+    lower_bound_ns=12_449_839_000,
+    gap=0.1626,
+)
+FULL = "AdaOffload (interleaved_4)  best 14867.123 ms  bound 12449.839 ms  gap 16.26 %"
+
+
+@pytest.mark.parametrize(
+    ("width", "line"),
+    [
+        (None, FULL),
+        (78, FULL),
+        (77, "AdaOffload (interleaved_4)  best 14867.123 ms  gap 16.26 %"),
+        (57, "AdaOffload  best 14867.123 ms  gap 16.26 %"),
+        (10, "AdaOffload  best 14867.123 ms  gap 16.26 %"),
+    ],
+)
+def test_least_important_parts_go_first(width: int | None, line: str) -> None:
+    assert describe(STATUS, width) == line
+
+
+def test_plain_lines_fit_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "FIRST_POLL_S", 0.0)
+    service = FakeService()
+    service.on("GET", "/v1/jobs/j1", STATUS, {**STATUS, "state": "succeeded"})
+    file = io.StringIO()
+    with LoadmasterClient(transport=service.transport) as client:
+        wait_for(client, "j1", Console(file=file, width=80), 60.0)
+    first, last = file.getvalue().splitlines()
+    assert first.endswith(" s  AdaOffload (interleaved_4)  best 14867.123 ms  gap 16.26 %")
+    assert last.endswith(" s  succeeded  best 14867.123 ms  bound 12449.839 ms  gap 16.26 %")
+
+
+@pytest.mark.parametrize("width", [60, 80, 200])
+def test_bar_cuts_no_number(width: int) -> None:
+    file = io.StringIO()
+    console = Console(file=file, width=width, force_terminal=True, color_system=None)
+    with progress._Bar(console, 60.0) as bar:
+        bar.show(STATUS)
+    assert "best 14867.123 ms" in file.getvalue()
+    assert "gap 16.26 %" in file.getvalue()
