@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.resources
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -166,6 +167,29 @@ def test_the_dispatcher_sends_what_is_queued_and_outlives_errors(
     dispatcher.wake()
     eventually(lambda: sent == [only_solve(database).id], 10)
     dispatcher.stop()
+
+
+def has_sent(sent: list[str], times: int) -> bool:
+    return len(sent) >= times
+
+
+def test_a_starting_worker_has_what_was_sent_to_an_earlier_broker_sent_again(
+    settings: Settings, client: TestClient, database: Database
+) -> None:
+    sent: list[str] = []
+
+    def publish(solve_id: str, priority: int) -> None:
+        sent.append(solve_id)
+
+    post(client)
+    patient = settings.model_copy(update={"sweep_s": 0.1, "resend_after_s": 3600.0})
+    solve_id = only_solve(database).id
+    for afresh, times in ((False, 1), (False, 1), (True, 2)):
+        dispatcher = Dispatcher(database, patient, publish)
+        dispatcher.start(afresh=afresh)
+        eventually(partial(has_sent, sent, times), 10)
+        dispatcher.stop()
+        assert sent == [solve_id] * times
 
 
 def test_the_dispatcher_takes_back_what_lost_workers_held(
