@@ -129,7 +129,7 @@ def as_line(row: dict[str, Any]) -> str:
         ratio,
         milliseconds(row.get("best_classic_ns")),
         milliseconds(row.get("lower_bound_ns")),
-        "proven" if row.get("proven_optimal") else f"{row.get('gap', 0):.1%}",
+        "proven" if row.get("proven_optimal") else f"{row.get('gap', 0):.2%}",
         row.get("found_by") or "–",
         f"{row['seconds']}",
         "yes" if row["ok"] else f"NO: {row.get('error')}",
