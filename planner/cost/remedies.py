@@ -72,14 +72,6 @@ def try_remedies(
     return tuple(found)
 
 
-def remedies(
-    model: Spec, cluster: Spec, training: Mapping[str, Any], evaluate: Evaluate
-) -> tuple[Remedy, ...]:
-    """Those of `try_remedies` that fit."""
-    found = try_remedies(model, cluster, training, evaluate)
-    return tuple(remedy for remedy in found if remedy.fits)
-
-
 def spec_remedies(
     source: Mapping[str, Any], fits: Callable[[Sequence[PipelineProblem]], bool]
 ) -> list[dict[str, Any]]:

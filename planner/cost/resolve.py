@@ -11,7 +11,7 @@ from planner.cost.hardware import Cluster
 from planner.cost.model import Model
 from planner.cost.notes import Note, notes_of
 from planner.cost.parameters import ParameterCounts, count_parameters
-from planner.cost.remedies import Remedy, remedies, spec_remedies, try_remedies
+from planner.cost.remedies import Remedy, spec_remedies, try_remedies
 from planner.cost.spec import Spec, checked_candidates, read_cost_model
 from planner.cost.training import Training
 from planner.errors import PlannerError
@@ -22,7 +22,6 @@ __all__ = [
     "Remedy",
     "Resolved",
     "StaticMemoryExceeded",
-    "remedies",
     "resolve",
     "spec_remedies",
 ]

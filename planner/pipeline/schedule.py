@@ -7,7 +7,6 @@ from typing import Any, Literal, NamedTuple
 
 OpKind = Literal["F", "B", "W", "O", "R"]
 COMPUTE_KINDS: tuple[OpKind, ...] = ("F", "B", "W")
-TRANSFER_KINDS: tuple[OpKind, ...] = ("O", "R")
 
 
 class Token(NamedTuple):

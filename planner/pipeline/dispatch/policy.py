@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from planner.pipeline.problem import PipelineProblem
 
@@ -40,10 +40,6 @@ class DispatchPolicy:
     newest_offload_first: bool = False
     reload_slack: float = 0.5
     reload_room: int = 0
-
-    def with_limits(self, in_flight: tuple[int, ...], held: tuple[int, ...]) -> DispatchPolicy:
-        """The same choices under other caps."""
-        return replace(self, in_flight=in_flight, held=held)
 
 
 def unlimited(problem: PipelineProblem) -> tuple[int, ...]:

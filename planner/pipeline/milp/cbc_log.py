@@ -66,11 +66,3 @@ def read_cbc_line(state: LogState, line: str) -> LogState:
             best = None
         return replace(state, best=best, bound=float(match["bound"]))
     return state
-
-
-def read_cbc_log(lines: list[str]) -> LogState:
-    """The state after a whole log."""
-    state = LogState()
-    for line in lines:
-        state = read_cbc_line(state, line)
-    return state

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from pathlib import Path
 
 import pytest
 
-from planner.pipeline.milp.cbc_log import LogState, read_cbc_line, read_cbc_log
+from planner.pipeline.milp.cbc_log import LogState, read_cbc_line
 from planner.pipeline.milp.highs import read_highs_line
 
 LOGS = Path(__file__).parent / "logs"
+
+
+def read_cbc_log(lines: list[str]) -> LogState:
+    """The state after a whole log."""
+    return reduce(read_cbc_line, lines, LogState())
 
 
 def lines_of(name: str) -> list[str]:
