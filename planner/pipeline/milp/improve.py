@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from planner.pipeline.milp.engine import Status
-from planner.pipeline.milp.readback import objective_ns
 from planner.pipeline.milp.relabel import (
     common_order,
     inverse,
@@ -21,6 +20,7 @@ from planner.pipeline.milp.relabel import (
 )
 from planner.pipeline.milp.rounds import MilpSettings, Report, Round, solve_round
 from planner.pipeline.milp.window import Window
+from planner.pipeline.objective import objective_ns
 from planner.pipeline.problem import MicroBatchOrder, PipelineProblem
 from planner.pipeline.schedule import Schedule
 

@@ -6,17 +6,11 @@ from contextlib import suppress
 
 from planner.errors import OrderError
 from planner.pipeline.milp.model import PipelineModel
-from planner.pipeline.problem import Objective, PipelineProblem
+from planner.pipeline.objective import objective_ns
+from planner.pipeline.problem import PipelineProblem
 from planner.pipeline.schedule import Schedule, TimedOp
 from planner.pipeline.timing import orders_of, schedule_from_ops, time_orders
 from planner.pipeline.verify import verify
-
-
-def objective_ns(problem: PipelineProblem, schedule: Schedule) -> int:
-    """The figure that the problem judges a schedule by."""
-    if problem.objective is Objective.MAKESPAN:
-        return schedule.makespan_ns
-    return schedule.steady_span_ns
 
 
 def read_schedule(

@@ -17,9 +17,10 @@ from planner.pipeline.milp.fifo import with_transfers_in_order
 from planner.pipeline.milp.formulation import BuildStopped
 from planner.pipeline.milp.highs import solve_with_highs
 from planner.pipeline.milp.model import PipelineModel, build_model
-from planner.pipeline.milp.readback import objective_ns, read_schedule
+from planner.pipeline.milp.readback import read_schedule
 from planner.pipeline.milp.start import start_values
 from planner.pipeline.milp.window import Window
+from planner.pipeline.objective import objective_ns
 from planner.pipeline.problem import MicroBatchOrder, PipelineProblem
 from planner.pipeline.schedule import Schedule
 

@@ -11,7 +11,7 @@ import pytest
 from planner.errors import OrderError
 from planner.pipeline.milp.fifo import with_transfers_in_order
 from planner.pipeline.milp.model import PipelineModel, build_model, common_divisor_ns
-from planner.pipeline.milp.readback import objective_ns, read_schedule
+from planner.pipeline.milp.readback import read_schedule
 from planner.pipeline.milp.relabel import (
     common_order,
     inverse,
@@ -21,6 +21,7 @@ from planner.pipeline.milp.relabel import (
 from planner.pipeline.milp.scale import SizeScale
 from planner.pipeline.milp.start import start_values
 from planner.pipeline.milp.window import Window
+from planner.pipeline.objective import objective_ns
 from planner.pipeline.problem import Objective, PipelineProblem
 from planner.pipeline.schedule import COMPUTE_KINDS, OpKind, Schedule, Token
 from planner.pipeline.timing import Orders, time_orders

@@ -9,13 +9,13 @@ import pytest
 
 from planner.pipeline.feasibility.decide import sequential_schedule
 from planner.pipeline.milp.improve import improve
-from planner.pipeline.milp.readback import objective_ns
 from planner.pipeline.milp.relabel import (
     common_order,
     inverse,
     renumber_problem,
     renumber_schedule,
 )
+from planner.pipeline.objective import objective_ns
 from planner.pipeline.problem import MicroBatchOrder
 from planner.pipeline.schedule import COMPUTE_KINDS, Schedule, Token
 from planner.pipeline.timing import Orders, time_orders
