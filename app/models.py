@@ -102,11 +102,19 @@ class Solve(Base):
             postgresql_where=text(REUSABLE_CONDITION),
         ),
         Index("ix_solves_queue", "state", "priority", "created_at", "id"),
+        Index("ix_solves_problem_hash", "problem_hash"),
+        Index("ix_solves_shape", "shape_hash", "created_at"),
     )
 
     id: Mapped[str] = mapped_column(String(36), primary_key=True)
     kind: Mapped[str] = mapped_column(String(32))
     spec_hash: Mapped[str] = mapped_column(String(64))
+    # What is to be solved without its options; null if the planner that stored it cannot be asked.
+    problem_hash: Mapped[str | None] = mapped_column(String(64))
+    # Plans can be adapted between solves of one shape; the profile (JSON) says how far apart they
+    # are. Null where there is no problem, and in rows older than these columns.
+    shape_hash: Mapped[str | None] = mapped_column(String(64))
+    profile: Mapped[str | None] = mapped_column(Text, deferred=True, deferred_raiseload=True)
     engine: Mapped[str] = mapped_column(String(32))
     solver_version: Mapped[str] = mapped_column(String(32))
     spec: Mapped[str] = mapped_column(Text, deferred=True, deferred_raiseload=True)
@@ -139,9 +147,11 @@ class Solve(Base):
     phase: Mapped[str | None] = mapped_column(String(64))
     progress_at: Mapped[int | None] = mapped_column(BigInteger)
     best_objective_ns: Mapped[int | None] = mapped_column(BigInteger)
+    # Proven for the whole request: no placement can do better.
     lower_bound_ns: Mapped[int | None] = mapped_column(BigInteger)
     proven_optimal: Mapped[bool] = mapped_column(default=False)
-    # JSON documents. `incumbent` and `started_from` are what a solve can start from.
+    # JSON documents. `incumbent` and `started_from` are what a solve can start from: its own best
+    # plan, and before there is one a plan of another solve with its `origin`.
     incumbent: Mapped[str | None] = mapped_column(Text, deferred=True, deferred_raiseload=True)
     started_from: Mapped[str | None] = mapped_column(Text, deferred=True, deferred_raiseload=True)
     result: Mapped[str | None] = mapped_column(Text, deferred=True, deferred_raiseload=True)

@@ -18,7 +18,7 @@ from client.listing import job_table
 from client.options import FiniteFloatRange
 from client.output import check_output
 from client.progress import describe
-from client.solving import answer_of, finish, stored_answer, time_limit_s
+from client.solving import answer_of, finish, stored_answer, time_limit_s, with_options
 from embedded.errors import StartError
 from embedded.supervisor import DEFAULT_HOST, DEFAULT_PORT, ServeOptions, serve
 
@@ -109,7 +109,18 @@ def serve_command(host: str, port: int, data_dir: Path) -> None:
     type=FiniteFloatRange(min=0, min_open=True),
     help="Seconds to solve.",
 )
-@click.option("--engine", type=click.Choice(["cbc", "highs"]), help="MILP engine.")
+@click.option(
+    "--iterations",
+    type=click.IntRange(1),
+    help="Iterations of the search in place of a time limit: a reproducible answer.",
+)
+@click.option(
+    "--engine",
+    type=click.Choice(["auto", "cbc", "highs", "cp_sat"]),
+    help="Exact engine; auto takes whichever helps.",
+)
+@click.option("--threads", type=click.IntRange(1), help="Threads of search and engines.")
+@click.option("--seed", type=click.IntRange(0), help="Of what is drawn at random.")
 @click.option("--mipgap", type=FiniteFloatRange(0, 1), help="Stop within this share of the bound.")
 @click.option("--fresh", is_flag=True, help="Solve again even if the answer is stored.")
 @click.option(
@@ -122,7 +133,10 @@ def solve_command(
     file: Path,
     wait: bool,
     time_limit: float | None,
+    iterations: int | None,
     engine: str | None,
+    threads: int | None,
+    seed: int | None,
     mipgap: float | None,
     fresh: bool,
     output: Path | None,
@@ -131,10 +145,15 @@ def solve_command(
     """Post FILE (YAML or JSON) to be solved. Options win over what the file says."""
     check_output(output)
     body = read_request(file)
-    overrides = {"time_limit_s": time_limit, "engine": engine, "mip_gap": mipgap}
-    given = {key: value for key, value in overrides.items() if value is not None}
-    if given:
-        body["solver"] = {**(body.get("solver") or {}), **given}
+    options = {
+        "time_limit_s": time_limit,
+        "search_iterations": iterations,
+        "engine": engine,
+        "threads": threads,
+        "seed": seed,
+        "mip_gap": mipgap,
+    }
+    body = with_options(body, options)
     console = _console()
     with LoadmasterClient(server) as client:
         submission = client.submit(body, fresh=fresh)

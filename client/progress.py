@@ -24,12 +24,12 @@ ELAPSED_WIDTH = len(" 0:00:00 ")
 
 
 def wait_for(
-    client: LoadmasterClient, job_id: str, console: Console, time_limit_s: float
+    client: LoadmasterClient, job_id: str, console: Console, time_limit_s: float | None
 ) -> dict[str, Any]:
     """Poll until the job is over and return its last status.
 
-    The bar fills over the solver's time limit. A service that is silent for a while (it may be
-    restarting) is asked again for 30 s before `ServiceUnreachable` gets through.
+    The bar fills over the solver's time limit, if it has one. A service that is silent for a while
+    (it may be restarting) is asked again for 30 s before `ServiceUnreachable` gets through.
     """
     with _display(console, time_limit_s) as display:
         pause_s = FIRST_POLL_S
@@ -83,14 +83,14 @@ def _figure(name: str, value_ns: int | None) -> str:
     return "" if value_ns is None else f"{name} {milliseconds(value_ns)} ms"
 
 
-def _display(console: Console, time_limit_s: float) -> _Bar | _Lines:
+def _display(console: Console, time_limit_s: float | None) -> _Bar | _Lines:
     return _Bar(console, time_limit_s) if console.is_terminal else _Lines(console)
 
 
 class _Bar:
-    """A bar that is redrawn in place."""
+    """A bar that is redrawn in place; without a time limit it only moves to and fro."""
 
-    def __init__(self, console: Console, time_limit_s: float) -> None:
+    def __init__(self, console: Console, time_limit_s: float | None) -> None:
         self._time_limit_s = time_limit_s
         self._running_since: float | None = None
         bar_width = WIDE_BAR if console.width >= WIDE_TERMINAL else NARROW_BAR
@@ -113,13 +113,18 @@ class _Bar:
     def show(self, status: Mapping[str, Any]) -> None:
         if status["state"] == "running" and self._running_since is None:
             self._running_since = time.monotonic()
-        done_s = 0.0
+        total_s, done_s = self._time_limit_s, 0.0
         if self._running_since is not None:
-            done_s = min(time.monotonic() - self._running_since, 0.99 * self._time_limit_s)
+            done_s = time.monotonic() - self._running_since
         if status["state"] in TERMINAL_STATES:
-            done_s = self._time_limit_s
+            done_s = total_s = total_s or 1.0
+        elif total_s is not None:
+            done_s = min(done_s, 0.99 * total_s)
         self._progress.update(
-            self._task, completed=done_s, description=describe(status, self._width)
+            self._task,
+            total=total_s,
+            completed=done_s,
+            description=describe(status, self._width),
         )
 
 

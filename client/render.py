@@ -31,6 +31,32 @@ def render_result(console: Console, result: Mapping[str, Any]) -> None:
     console.print(Text(legend(problem, schedule), style="dim"))
     console.print()
     render_certificate(console, result["certificate"])
+    if "robustness" in result:
+        console.print(Text(jitter_line(result["robustness"])))
+    start = start_line(result["provenance"])
+    if start is not None:
+        console.print(Text(start, style="dim"))
+
+
+def start_line(provenance: Mapping[str, Any]) -> str | None:
+    """Which stored plan the solve started from, in words; None if from none."""
+    start = provenance.get("started_from")
+    if not isinstance(start, Mapping):
+        return None
+    job = start.get("job_id")
+    match start["kind"]:
+        case "same_problem":
+            return f"Started from the best plan known of this problem (job {job})."
+        case "other_limit":
+            return f"Started from a plan of this problem under another limit (job {job})."
+        case "nearest_profile":
+            near = f"{start['distance']:.3g} away"
+            return (
+                f"Started from the plan of the nearest profile solved before (job {job}, {near})."
+            )
+        case "earlier_attempt":
+            return "Went on from the best plan of an earlier attempt."
+    return None
 
 
 def render_comparison(console: Console, result: Mapping[str, Any]) -> None:
@@ -73,7 +99,20 @@ def certificate_lines(certificate: Mapping[str, Any]) -> list[str]:
     if others:
         listed = ", ".join(f"{b['name']} {milliseconds(b['value_ns'])} ms" for b in others)
         lines.append(f"Other bounds: {listed}.")
+    safe = certificate.get("memory_safe_under_jitter")
+    if safe is not None:
+        verdict = "Safe under jitter" if safe else "NOT safe under jitter"
+        lines.append(f"{verdict}: {certificate['memory_safety']}.")
     return lines
+
+
+def jitter_line(robustness: Mapping[str, Any]) -> str:
+    """How long the iteration takes if every duration varies."""
+    return (
+        f"With every duration up to {percent(robustness['jitter'], 0)} shorter or longer "
+        f"({robustness['samples']} samples): median {milliseconds(robustness['p50_ns'])} ms, "
+        f"95 % within {milliseconds(robustness['p95_ns'])} ms."
+    )
 
 
 def render_infeasibility(console: Console, infeasibility: Mapping[str, Any]) -> None:

@@ -15,12 +15,32 @@ from client.progress import wait_for
 from client.render import render_result
 
 DEFAULT_TIME_LIMIT_S = 60.0
+BUDGETS = ("time_limit_s", "search_iterations")
 
 
-def time_limit_s(body: Mapping[str, Any]) -> float:
-    """The time limit that a request asks for, for the length of the progress bar."""
+def with_options(body: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """A request with the options that are not None in place of what its `solver` says.
+
+    A time limit also takes the place of an iteration budget, and the reverse.
+    """
+    given = {key: value for key, value in options.items() if value is not None}
+    if not given:
+        return dict(body)
+    solver = dict(body.get("solver") or {})
+    if any(budget in given for budget in BUDGETS):
+        for budget in BUDGETS:
+            solver.pop(budget, None)
+    return {**body, "solver": {**solver, **given}}
+
+
+def time_limit_s(body: Mapping[str, Any]) -> float | None:
+    """The time limit of a request, for the progress bar; None if iterations end the solve."""
     solver = body.get("solver")
-    limit = solver.get("time_limit_s") if isinstance(solver, Mapping) else None
+    if not isinstance(solver, Mapping):
+        return DEFAULT_TIME_LIMIT_S
+    if solver.get("search_iterations") is not None:
+        return None
+    limit = solver.get("time_limit_s")
     if isinstance(limit, (int, float)) and limit > 0:
         return float(limit)
     return DEFAULT_TIME_LIMIT_S
@@ -30,7 +50,7 @@ def answer_of(
     client: LoadmasterClient,
     submission: Mapping[str, Any],
     console: Console,
-    limit_s: float,
+    limit_s: float | None,
 ) -> dict[str, Any] | None:
     """The result document of a submission, waited for; None if the job ended without one."""
     if submission.get("result") is not None:

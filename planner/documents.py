@@ -51,7 +51,8 @@ FiniteNumber = Annotated[float, BeforeValidator(_finite_number)]
 ONE_NUMBER, LIST_OF_NUMBERS = "(one number)", "(list of numbers)"
 
 
-def _one_or_list(value: Any) -> str:
+def one_or_list(value: Any) -> str:
+    """The tag of a field that takes one number or a list of numbers."""
     return LIST_OF_NUMBERS if isinstance(value, list | tuple) else ONE_NUMBER
 
 
@@ -68,7 +69,7 @@ Listed = (Field(fail_fast=True), BeforeValidator(_not_too_long))
 PerMicroBatch = Annotated[
     Annotated[WholeNumber, Tag(ONE_NUMBER)]
     | Annotated[list[WholeNumber], *Listed, Tag(LIST_OF_NUMBERS)],
-    Discriminator(_one_or_list),
+    Discriminator(one_or_list),
 ]
 """One whole number for all micro-batches, or a list with one per micro-batch."""
 

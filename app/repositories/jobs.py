@@ -85,6 +85,13 @@ class JobRepository:
         statement = select(func.count()).where(Job.solve_id == solve_id, Job.cancelled_at.is_(None))
         return self._session.scalars(statement).one()
 
+    def first_of(self, solve_id: str) -> str | None:
+        """The job for which a solve was made."""
+        statement = (
+            select(Job.id).where(Job.solve_id == solve_id).order_by(Job.created_at, Job.id).limit(1)
+        )
+        return self._session.scalars(statement).one_or_none()
+
     def _rows(
         self, wanted: JobFilter, limit: int, *conditions: ColumnElement[bool]
     ) -> list[JobRow]:

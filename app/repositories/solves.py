@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Select, func, or_, select, update
+from sqlalchemy import ColumnElement, Select, and_, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as postgresql_insert
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 from sqlalchemy.orm import InstrumentedAttribute, Session, undefer
 
 from app.models import ANSWERED, IN_FLIGHT, Solve, SolveState
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """A solve of the same shape that has a plan, and its profile as JSON text."""
+
+    solve_id: str
+    profile: str
 
 
 class SolveRepository:
@@ -30,6 +39,46 @@ class SolveRepository:
         if engine is not None:
             statement = statement.where(Solve.engine == engine)
         return self._session.scalars(statement).all()
+
+    def settled(self, problem_hash: str, engine: str | None, mip_gap: float) -> Solve | None:
+        """The best answer of this problem that more time could not improve by more than the gap.
+
+        By one engine or (None) by any; that nothing fits is the same whatever the engine.
+        """
+        statement = (
+            select(Solve)
+            .where(Solve.problem_hash == problem_hash, Solve.reusable, _is_settled(mip_gap))
+            .order_by(
+                Solve.proven_optimal.desc(), Solve.best_objective_ns, Solve.created_at, Solve.id
+            )
+            .limit(1)
+        )
+        if engine is not None:
+            statement = statement.where(
+                or_(Solve.engine == engine, Solve.state == SolveState.INFEASIBLE)
+            )
+        return self._session.scalars(statement).one_or_none()
+
+    def best_plan(self, problem_hash: str) -> str | None:
+        """The solve with the best plan of this problem, in whatever state it is or ended."""
+        statement = (
+            select(Solve.id)
+            .where(Solve.problem_hash == problem_hash, Solve.incumbent.is_not(None))
+            .order_by(Solve.best_objective_ns, Solve.created_at, Solve.id)
+            .limit(1)
+        )
+        return self._session.scalars(statement).one_or_none()
+
+    def neighbours(self, shape_hash: str, limit: int) -> list[Neighbour]:
+        """The newest solves of this shape that have a plan, the newest first."""
+        statement = (
+            select(Solve.id, Solve.profile)
+            .where(Solve.shape_hash == shape_hash, Solve.incumbent.is_not(None))
+            .order_by(Solve.created_at.desc(), Solve.id.desc())
+            .limit(limit)
+        )
+        rows = self._session.execute(statement)
+        return [Neighbour(solve_id, profile) for solve_id, profile in rows if profile is not None]
 
     def lock_reusable(self, solve_id: str) -> Solve | None:
         """The solve if it may still be reused; it cannot be cancelled until this commits."""
@@ -99,3 +148,12 @@ def queue_position_query() -> Select[int]:
         ),
     )
     return select(func.count() + 1).where(ahead.c.state == SolveState.QUEUED, before)
+
+
+def _is_settled(mip_gap: float) -> ColumnElement[bool]:
+    """Whether a solve's answer holds for every request of its problem that asks for this gap."""
+    within_gap = Solve.lower_bound_ns >= Solve.best_objective_ns * (1.0 - mip_gap)
+    good_enough = or_(Solve.proven_optimal, within_gap) if mip_gap > 0 else Solve.proven_optimal
+    return or_(
+        Solve.state == SolveState.INFEASIBLE, and_(Solve.state == SolveState.SUCCEEDED, good_enough)
+    )

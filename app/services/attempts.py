@@ -14,7 +14,7 @@ from app.models import Solve
 from app.repositories.leases import Fence, LeaseRepository
 from app.repositories.logs import LogRepository
 from app.repositories.queue import QueueRepository
-from app.services.transitions import LOG_TAIL_LINES, Ending, end_attempt
+from app.services.transitions import LOG_TAIL_LINES, PLAN_COLUMNS, Ending, end_attempt
 from app.settings import Settings
 
 SHORTEST_ATTEMPT_S = 3.0
@@ -31,7 +31,10 @@ class Standing(Enum):
 
 @dataclass(frozen=True)
 class WorkOrder:
-    """A claimed solve. `start` is what to start from (an incumbent), `time_left_s` what is left."""
+    """A claimed solve. `start` is what to start from, `time_left_s` what is left.
+
+    A start is a plan (`placement`, `found_by`, `schedule`) with its `origin`: whose plan it is.
+    """
 
     fence: Fence
     spec: dict[str, Any]
@@ -98,9 +101,7 @@ class Attempts:
             )
             if fence is None:
                 return None
-            solve = LeaseRepository(session).lock(
-                fence, Solve.spec, Solve.incumbent, Solve.started_from
-            )
+            solve = LeaseRepository(session).lock(fence, *PLAN_COLUMNS)
             assert solve is not None
             return _work_order(fence, solve)
 
@@ -116,7 +117,7 @@ class Attempts:
     def end(self, fence: Fence, ending: Ending, progress: Progress) -> Standing:
         """End the attempt. Nothing is written if the lease was lost."""
         with self._database.writing() as session:
-            solve = LeaseRepository(session).lock(fence, Solve.spec, Solve.incumbent)
+            solve = LeaseRepository(session).lock(fence, *PLAN_COLUMNS)
             if solve is None:
                 return Standing.LOST
             for name, value in progress.columns().items():
@@ -148,7 +149,6 @@ def close(session: Session, solve: Solve, ending: Ending, settings: Settings) ->
 
 
 def _work_order(fence: Fence, solve: Solve) -> WorkOrder:
-    start = solve.incumbent or solve.started_from
     left_s = (solve.time_limit_ms - solve.spent_ms) / 1000
     if solve.spent_ms:
         # Whatever was spent, an attempt gets the time to re-time and verify what it starts from.
@@ -156,9 +156,16 @@ def _work_order(fence: Fence, solve: Solve) -> WorkOrder:
     return WorkOrder(
         fence=fence,
         spec=json.loads(solve.spec),
-        start=None if start is None else json.loads(start),
+        start=_start(solve),
         time_left_s=left_s,
         spent_ms=solve.spent_ms,
         best_objective_ns=solve.best_objective_ns,
         lower_bound_ns=solve.lower_bound_ns,
     )
+
+
+def _start(solve: Solve) -> dict[str, Any] | None:
+    """The best plan of the solve's earlier attempts, or else that of another solve."""
+    if solve.incumbent is not None:
+        return {**json.loads(solve.incumbent), "origin": {"kind": "earlier_attempt"}}
+    return None if solve.started_from is None else json.loads(solve.started_from)

@@ -16,7 +16,7 @@ from app.repositories.logs import LogRepository
 from app.repositories.solves import SolveRepository
 from app.schemas.jobs import JobPage, JobView, LogPage
 from app.services.job_views import job_view
-from app.services.transitions import cancel
+from app.services.transitions import PLAN_COLUMNS, cancel
 
 LOG_PAGE_LINES = 1000
 
@@ -130,7 +130,7 @@ class Jobs:
         job = jobs.get(job_id)
         if job is None:
             raise _no_such_job(job_id)
-        solve = SolveRepository(session).lock(job.solve_id, Solve.spec, Solve.incumbent)
+        solve = SolveRepository(session).lock(job.solve_id, *PLAN_COLUMNS)
         session.refresh(job)
         if job.cancelled_at is not None or SolveState(solve.state).is_over:
             return

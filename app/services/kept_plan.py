@@ -16,11 +16,13 @@ def result_of_incumbent(
     objective_ns: int,
     lower_bound_ns: int | None,
     reason: str,
+    started_from: dict[str, Any] | None,
 ) -> dict[str, Any]:
     """The result document of an incumbent (``{"placement", "schedule"}``) of this spec.
 
     It has the parts of an ordinary result, but no comparison: the plan was verified when it was
-    found, and what was not computed then is not made up now. `reason` says why it ended early.
+    found, and what was not computed then is not made up now. `reason` says why it ended early,
+    `started_from` what stored plan the solve had started from.
     """
     candidate = next(
         entry for entry in spec["candidates"] if entry["placement"] == incumbent["placement"]
@@ -48,6 +50,7 @@ def result_of_incumbent(
             "planner_version": __version__,
             "engine": spec["options"]["engine"],
             "placement": incumbent["placement"],
+            "started_from": started_from,
             "stopped_by": reason,
         },
     }

@@ -37,6 +37,13 @@ def check_resolved_size(resolved: Resolved, settings: Settings) -> None:
         settings.max_operations,
         "operations (3 x stages x micro-batches)",
     )
+    if resolved.is_reproducible and resolved.time_limit_s > settings.max_time_limit_s:
+        raise LimitExceeded.of(
+            "solver.search_iterations",
+            f"may take {resolved.time_limit_s:g} seconds, and a solve here may take "
+            f"{settings.max_time_limit_s:g}.",
+            "Give `time_limit_s` instead.",
+        )
     _check(("solver", "time_limit_s"), resolved.time_limit_s, settings.max_time_limit_s, "seconds")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -13,6 +13,7 @@ from app.database import Database, milliseconds
 from app.models import DEFAULT_PRIORITY, Job, Solve, SolveState
 from app.repositories.jobs import JobRepository
 from app.repositories.solves import SolveRepository
+from app.services.starts import stored_start
 
 MAX_TRIES = 50
 
@@ -26,6 +27,16 @@ class Resolved(Protocol):
     def spec(self) -> dict[str, Any]: ...
     @property
     def spec_hash(self) -> str: ...
+    @property
+    def problem_hash(self) -> str: ...
+    @property
+    def shape_hash(self) -> str | None: ...
+    @property
+    def profile(self) -> dict[str, Any] | None: ...
+    @property
+    def mip_gap(self) -> float: ...
+    @property
+    def is_reproducible(self) -> bool: ...
     @property
     def engine(self) -> str: ...
     @property
@@ -73,10 +84,11 @@ class Submission:
 
     def submit(self, resolved: Resolved, options: JobOptions, *, fresh: bool) -> str:
         """The id of the new job; with `fresh` no stored or running solve answers it."""
+        columns = _columns(resolved, self._version)
         for _ in range(MAX_TRIES):
             try:
                 with self._database.writing() as session:
-                    job = self._decide(session, resolved, options, fresh)
+                    job = self._decide(session, resolved, columns, options, fresh)
             except _Overtaken:
                 continue
             if job.cache != "hit":
@@ -85,20 +97,28 @@ class Submission:
         raise RuntimeError(f"overtaken {MAX_TRIES} times in a row")
 
     def _decide(
-        self, session: Session, resolved: Resolved, options: JobOptions, fresh: bool
+        self,
+        session: Session,
+        resolved: Resolved,
+        columns: Mapping[str, Any],
+        options: JobOptions,
+        fresh: bool,
     ) -> Job:
         solves = SolveRepository(session)
         engine = resolved.engine if fresh or resolved.engine_named else None
         known = solves.reusable(resolved.spec_hash, engine)
         if fresh:
-            return self._queue(session, resolved, options, retired=known, started_from=None)
-        choice = choose(known, self._version)
+            return self._queue(session, columns, options, retired=known, started_from=None)
+        # Which plan within a gap is stored is chance; a reproducible answer must not depend on it.
+        mip_gap = 0.0 if resolved.is_reproducible else resolved.mip_gap
+        settled = solves.settled(resolved.problem_hash, engine, mip_gap)
+        choice = choose(known, settled, self._version)
         chosen = choice.answer or choice.in_flight
         if chosen is not None:
             return self._attach(session, chosen.id, options)
-        started_from = self._start_of(solves, choice.stale)
         retired = [solve for solve in choice.stale if solve.engine == resolved.engine]
-        return self._queue(session, resolved, options, retired=retired, started_from=started_from)
+        started_from = None if resolved.is_reproducible else stored_start(session, resolved)
+        return self._queue(session, columns, options, retired=retired, started_from=started_from)
 
     def _attach(self, session: Session, solve_id: str, options: JobOptions) -> Job:
         solve = SolveRepository(session).lock_reusable(solve_id)
@@ -111,7 +131,7 @@ class Submission:
     def _queue(
         self,
         session: Session,
-        resolved: Resolved,
+        columns: Mapping[str, Any],
         options: JobOptions,
         *,
         retired: Sequence[Solve],
@@ -119,38 +139,26 @@ class Submission:
     ) -> Job:
         solves = SolveRepository(session)
         solves.retire([solve.id for solve in retired])
-        spec = resolved.spec
         solve = solves.insert_unless_known(
-            kind=spec["kind"],
-            spec_hash=resolved.spec_hash,
-            engine=resolved.engine,
-            solver_version=self._version,
-            spec=json.dumps(spec, separators=(",", ":"), allow_nan=False),
-            operations=resolved.operations,
-            time_limit_ms=milliseconds(resolved.time_limit_s),
-            priority=options.priority,
-            started_from=started_from,
+            **columns, priority=options.priority, started_from=started_from
         )
         if solve is None:
             raise _Overtaken
         return _add_job(session, solve, options, "miss")
 
-    def _start_of(self, solves: SolveRepository, stale: Sequence[Solve]) -> str | None:
-        with_plan = [solve for solve in stale if solve.best_objective_ns is not None]
-        if not with_plan:
-            return None
-        best = min(with_plan, key=lambda solve: solve.best_objective_ns or 0)
-        return solves.document(best.id, Solve.incumbent)
 
-
-def choose(known: Sequence[Solve], solver_version: str) -> Choice:
+def choose(known: Sequence[Solve], settled: Solve | None, solver_version: str) -> Choice:
     """Sort the solves that may answer; a proven plan comes before a merely better-looking one.
 
+    `known` are solves of the identical spec, `settled` an answer to the same problem under any
+    options that is proven to be good enough, by whichever solver version.
     An unproven plan of another solver version is out of date: this version may find a better one.
     """
     stale = tuple(solve for solve in known if _is_stale(solve, solver_version))
     fresh = [solve for solve in known if solve not in stale]
     answers = [solve for solve in fresh if SolveState(solve.state).is_over]
+    if settled is not None:
+        answers.append(settled)
     in_flight = [solve for solve in fresh if not SolveState(solve.state).is_over]
     return Choice(
         answer=min(answers, key=_rank, default=None),
@@ -170,6 +178,27 @@ def _is_stale(solve: Solve, solver_version: str) -> bool:
 def _rank(solve: Solve) -> tuple[bool, int, int, str]:
     settled = solve.proven_optimal or solve.state == SolveState.INFEASIBLE
     return (not settled, solve.best_objective_ns or 0, solve.created_at, solve.id)
+
+
+def _columns(resolved: Resolved, solver_version: str) -> dict[str, Any]:
+    """What a solve of this request stores; made before the database is asked for its lock."""
+    spec, profile = resolved.spec, resolved.profile
+    return {
+        "kind": spec["kind"],
+        "spec_hash": resolved.spec_hash,
+        "problem_hash": resolved.problem_hash,
+        "shape_hash": resolved.shape_hash,
+        "profile": None if profile is None else _json(profile),
+        "engine": resolved.engine,
+        "solver_version": solver_version,
+        "spec": _json(spec),
+        "operations": resolved.operations,
+        "time_limit_ms": milliseconds(resolved.time_limit_s),
+    }
+
+
+def _json(document: Mapping[str, Any]) -> str:
+    return json.dumps(document, separators=(",", ":"), allow_nan=False)
 
 
 def _add_job(

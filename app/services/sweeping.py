@@ -9,11 +9,10 @@ import logging
 from collections.abc import Callable
 
 from app.database import Database
-from app.models import Solve
 from app.repositories.leases import Fence, LeaseRepository
 from app.repositories.queue import Dispatch, QueueRepository
 from app.services.attempts import close
-from app.services.transitions import Lost
+from app.services.transitions import PLAN_COLUMNS, Lost
 from app.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -74,7 +73,7 @@ def _send(database: Database, publish: Publish, waiting: list[Dispatch]) -> int:
 
 def _take_back(database: Database, settings: Settings, fence: Fence) -> bool:
     with database.writing() as session:
-        solve = LeaseRepository(session).lock_lapsed(fence, Solve.spec, Solve.incumbent)
+        solve = LeaseRepository(session).lock_lapsed(fence, *PLAN_COLUMNS)
         if solve is None:
             return False
         logger.warning("lost worker %s, which had solve %s", solve.worker, solve.id)

@@ -29,6 +29,8 @@ ALLOWED: dict[SolveState, frozenset[SolveState]] = {
         }
     ),
 }
+# What `end_attempt` and `cancel` read of the large columns.
+PLAN_COLUMNS = (Solve.spec, Solve.incumbent, Solve.started_from)
 LONGEST_BACKOFF_S = 60.0
 LOG_TAIL_LINES = 20
 
@@ -87,7 +89,7 @@ def move(solve: Solve, target: SolveState) -> None:
 def end_attempt(
     solve: Solve, ending: Ending, *, max_crashes: int, max_losses: int, log_tail: Sequence[str]
 ) -> None:
-    """Apply the end of one attempt. `solve` is locked, with spec and incumbent loaded."""
+    """Apply the end of one attempt. `solve` is locked, with its `PLAN_COLUMNS` loaded."""
     if solve.stop_requested:
         cancel(solve, ending)
         return
@@ -115,7 +117,10 @@ def end_attempt(
 
 
 def cancel(solve: Solve, ending: Ending | None = None) -> None:
-    """Nobody waits any more: keep the best plan there is as the result."""
+    """Nobody waits any more: keep the best plan there is as the result.
+
+    `solve` is locked, with its `PLAN_COLUMNS` loaded.
+    """
     if isinstance(ending, Answered) and "document" in ending.result:
         _store_answer(solve, ending.result)
     elif solve.incumbent is not None:
@@ -143,9 +148,18 @@ def _answer(solve: Solve, result: dict[str, Any], log_tail: Sequence[str]) -> No
 
 def _store_answer(solve: Solve, result: dict[str, Any]) -> None:
     solve.best_objective_ns = result.get("objective_ns", solve.best_objective_ns)
-    solve.lower_bound_ns = result.get("lower_bound_ns", solve.lower_bound_ns)
+    bound_ns = _request_bound_ns(result)
+    if bound_ns is not None:
+        solve.lower_bound_ns = bound_ns
     solve.proven_optimal = bool(result.get("proven_optimal", False))
     solve.result = with_provenance(result["document"], **_circumstances(solve))
+
+
+def _request_bound_ns(result: dict[str, Any]) -> int | None:
+    """The bound of the whole request; `lower_bound_ns` of an answer is that of its placement."""
+    placements = result["document"].get("certificate", {}).get("placements", [])
+    bounds = [entry["lower_bound_ns"] for entry in placements]
+    return min(bounds, default=result.get("lower_bound_ns"))
 
 
 def _finish_with_incumbent(solve: Solve, log_tail: Sequence[str]) -> None:
@@ -161,12 +175,14 @@ def _finish_with_incumbent(solve: Solve, log_tail: Sequence[str]) -> None:
 def _kept(solve: Solve, reason: str) -> str:
     assert solve.incumbent is not None
     assert solve.best_objective_ns is not None
+    start = solve.started_from
     document = result_of_incumbent(
         json.loads(solve.spec),
         json.loads(solve.incumbent),
         objective_ns=solve.best_objective_ns,
         lower_bound_ns=solve.lower_bound_ns,
         reason=reason,
+        started_from=None if start is None else json.loads(start).get("origin"),
     )
     return with_provenance(document, **_circumstances(solve))
 

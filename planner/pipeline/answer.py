@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
@@ -12,12 +12,19 @@ from planner.pipeline.bounds.lower_bounds import Bound
 from planner.pipeline.documents import problem_to_document
 from planner.pipeline.feasibility.decide import Infeasibility, find_infeasibility
 from planner.pipeline.incumbents import Incumbent
-from planner.pipeline.milp.improve import MilpOutcome
+from planner.pipeline.portfolio.trace import Trace
+from planner.pipeline.robust.robustness import robustness
 from planner.pipeline.spec import PipelineSpec
 from planner.pipeline.verify import VERIFIER
 from planner.version import __version__
 
-ENGINE_PACKAGES = {"cbc": "cbcbox", "highs": "highsbox"}
+ENGINE_PACKAGES = {
+    "auto": ("numba", "ortools"),
+    "cbc": ("cbcbox", "mip"),
+    "highs": ("highsbox", "mip"),
+    "cp_sat": ("ortools",),
+}
+"""What an engine's answer depends on besides the planner."""
 
 
 @dataclass(frozen=True)
@@ -29,9 +36,10 @@ class Findings:
     best_of: Mapping[str, Incumbent]
     bounds: Mapping[str, list[Bound]]
     rows: Sequence[Mapping[str, Any]]
-    outcomes: Mapping[str, MilpOutcome]
-    steps: Sequence[Mapping[str, Any]]
-    started_from: str | None
+    exact: Mapping[str, Mapping[str, Any]]
+    trace: Trace
+    started_from: Mapping[str, Any] | None
+    moves: int
     stopped_by: str
     solve_seconds: float
 
@@ -39,7 +47,8 @@ class Findings:
 def succeeded_answer(findings: Findings) -> dict[str, Any]:
     """The answer with the best verified schedule, ready to be checked outside."""
     best = findings.best
-    certificate = certificate_of(findings)
+    robust = robustness(best.candidate.problem, best.schedule)
+    certificate = certificate_of(findings) | robust.certificate()
     bound_ns = findings.bounds[best.candidate.placement][0].value_ns
     return {
         "state": "succeeded",
@@ -48,9 +57,10 @@ def succeeded_answer(findings: Findings) -> dict[str, Any]:
         "proven_optimal": certificate["proven_optimal"],
         "document": {
             "problem": problem_to_document(best.candidate.problem),
-            "schedule": best.schedule.to_document(bound_ns),
+            "schedule": robust.schedule.to_document(bound_ns),
             "comparison": list(findings.rows),
             "certificate": certificate,
+            "robustness": robust.to_document(),
             "provenance": _provenance(findings),
         },
     }
@@ -128,26 +138,20 @@ def _fits_somewhere(problems: Sequence[Any]) -> bool:
 
 def _provenance(findings: Findings) -> dict[str, Any]:
     options = findings.spec.options
-    outcome = findings.outcomes.get(findings.best.candidate.placement)
     return {
         "planner_version": __version__,
         "engine": options.engine,
-        "engine_version": version(ENGINE_PACKAGES[options.engine]),
-        "python_mip_version": version("mip"),
+        "packages": {name: version(name) for name in ENGINE_PACKAGES[options.engine]},
         "placement": findings.best.candidate.placement,
         "found_by": findings.best.found_by,
         "started_from": findings.started_from,
         "stopped_by": findings.stopped_by,
-        "steps": list(findings.steps),
-        "milp": None if outcome is None else _milp_figures(outcome),
+        "ablation": findings.trace.ablation,
+        "steps": findings.trace.improvements,
+        "gap_over_time": findings.trace.gap_document(),
+        "search_moves": findings.moves,
+        "exact": findings.exact.get(findings.best.candidate.placement),
         "solve_seconds": round(findings.solve_seconds, 3),
         "options": options.to_document(),
         "assumptions": [dict(assumption) for assumption in findings.spec.assumptions],
     }
-
-
-def _milp_figures(outcome: MilpOutcome) -> dict[str, Any]:
-    figures = asdict(outcome)
-    for bulky in ("schedule", "log_tail"):
-        figures.pop(bulky)
-    return figures

@@ -1,26 +1,29 @@
-"""The best schedule so far: nothing enters without passing verification."""
+"""The best schedules so far: nothing enters without passing verification."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Any
 
 from planner.pipeline.objective import objective_ns
+from planner.pipeline.portfolio.trace import Trace
 from planner.pipeline.progress import Reporter
 from planner.pipeline.schedule import Schedule
 from planner.pipeline.spec import Candidate
 from planner.pipeline.verify import verify
 
+LARGE_OPERATIONS = 20_000
+REPORTED_OPERATIONS_PER_S = 20_000
+SPARE_STARTS = 4
+
 
 @dataclass(frozen=True)
 class Incumbent:
-    """A verified schedule of one candidate, what found it and after how many seconds."""
+    """A verified schedule of one candidate and what found it."""
 
     candidate: Candidate
     schedule: Schedule
     found_by: str
-    seconds: float
 
     @property
     def objective_ns(self) -> int:
@@ -28,47 +31,85 @@ class Incumbent:
 
 
 class Incumbents:
-    """Keeps the best verified schedule of every candidate and the history of improvements."""
+    """Keeps the best verified schedule of every candidate and tells of improvements.
 
-    def __init__(self, reporter: Reporter, started: float) -> None:
+    Of what was offered besides, a few of each candidate are kept as starts for a search.
+    """
+
+    def __init__(self, reporter: Reporter, trace: Trace) -> None:
         self._reporter = reporter
-        self._started = started
+        self._trace = trace
         self.by_placement: dict[str, Incumbent] = {}
         self.best: Incumbent | None = None
-        self.steps: list[dict[str, Any]] = []
+        self._spare: dict[str, list[Schedule]] = {}
+        self._report_from = trace.started
+        self._unreported: Incumbent | None = None
 
-    def offer(self, candidate: Candidate, schedule: Schedule, found_by: str) -> None:
+    def offer(self, candidate: Candidate, schedule: Schedule, found_by: str) -> bool:
         """Verify a schedule and keep it if it is the best of its candidate.
 
-        A schedule that breaks a rule is logged and dropped, whoever made it.
+        A schedule that breaks a rule is logged and dropped, whoever made it. Whether it is valid
+        and at least as good as the best of its candidate.
         """
+        self._report_if_due()
         known = self.by_placement.get(candidate.placement)
         value = objective_ns(candidate.problem, schedule)
-        if known is not None and known.objective_ns <= value:
-            return
         violations = verify(candidate.problem, schedule)
         if violations:
             self._reporter.log(f"dropped a schedule by {found_by}: {violations[0]}")
-            return
-        found = Incumbent(candidate, schedule, found_by, time.monotonic() - self._started)
+            return False
+        self._trace.made(value)
+        self._keep_spare(candidate, schedule)
+        if known is not None and known.objective_ns <= value:
+            return known.objective_ns == value
+        found = Incumbent(candidate, schedule, found_by)
         self.by_placement[candidate.placement] = found
         if self.best is None or value < self.best.objective_ns:
             self.best = found
-            self._record(found)
+            self._trace.improved(found_by, candidate.placement, value)
+            self._unreported = found
+            self._report_if_due()
+        return True
 
     def best_of(self, candidate: Candidate) -> Incumbent | None:
         """The best schedule of one candidate."""
         return self.by_placement.get(candidate.placement)
 
-    def _record(self, found: Incumbent) -> None:
-        self.steps.append(
-            {
-                "found_by": found.found_by,
-                "placement": found.candidate.placement,
-                "objective_ns": found.objective_ns,
-                "seconds": round(found.seconds, 3),
-            }
-        )
+    def starts_of(self, candidate: Candidate) -> list[Schedule]:
+        """Different valid schedules of one candidate, best first."""
+        return list(self._spare.get(candidate.placement, []))
+
+    def _keep_spare(self, candidate: Candidate, schedule: Schedule) -> None:
+        spare = self._spare.setdefault(candidate.placement, [])
+        values = [objective_ns(candidate.problem, other) for other in spare]
+        if objective_ns(candidate.problem, schedule) in values:
+            return
+        spare.append(schedule)
+        spare.sort(key=lambda other: objective_ns(candidate.problem, other))
+        del spare[SPARE_STARTS:]
+
+    def report_latest(self) -> None:
+        """Report the best schedule if that was put off."""
+        if self._unreported is not None:
+            self._report(self._unreported)
+
+    def _report_if_due(self) -> None:
+        """Report what is new, unless it is large and another one was reported just now.
+
+        The document of 100,000 operations has 9 MB: reporting each of many improvements would
+        take longer than finding them. What is put off is reported at a later call, or by
+        `report_latest`, which a solve calls at the end of each step.
+        """
+        found = self._unreported
+        if found is None or time.monotonic() < self._report_from:
+            return
+        self._report(found)
+        if len(found.schedule.ops) >= LARGE_OPERATIONS:
+            pause_s = len(found.schedule.ops) / REPORTED_OPERATIONS_PER_S
+            self._report_from = time.monotonic() + pause_s
+
+    def _report(self, found: Incumbent) -> None:
+        self._unreported = None
         document = {
             "placement": found.candidate.placement,
             "found_by": found.found_by,

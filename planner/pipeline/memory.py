@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import groupby
 from operator import itemgetter
 
 from planner.pipeline.problem import PipelineProblem
@@ -18,20 +17,25 @@ def device_memory_events(
 ) -> list[list[MemoryEvent]]:
     """Allocations and frees of each device, in no particular order."""
     events: list[list[MemoryEvent]] = [[] for _ in problem.devices]
+    count = range(problem.micro_batches)
+    own = [events[stage.device] for stage in problem.stages]
+    activation = [stage.activation_bytes for stage in problem.stages]
+    offload = [stage.offload_bytes for stage in problem.stages]
+    late = [[stage.late_bytes(m) for m in count] for stage in problem.stages]
+    allocated = [[stage.backward_allocation_bytes(m) for m in count] for stage in problem.stages]
+    freed = [[stage.backward_free_bytes(m) for m in count] for stage in problem.stages]
     for op, s, m, start, end in ops:
-        stage = problem.stages[s]
-        device = events[stage.device]
         if op == "F":
-            device.append((start, stage.activation_bytes[m]))
+            own[s].append((start, activation[s][m]))
         elif op == "B":
-            device.append((start, stage.backward_allocation_bytes(m)))
-            device.append((end, -stage.backward_free_bytes(m)))
+            own[s].append((start, allocated[s][m]))
+            own[s].append((end, -freed[s][m]))
         elif op == "W":
-            device.append((end, -stage.late_bytes(m)))
+            own[s].append((end, -late[s][m]))
         elif op == "O":
-            device.append((end, -stage.offload_bytes[m]))
+            own[s].append((end, -offload[s][m]))
         else:
-            device.append((start, stage.offload_bytes[m]))
+            own[s].append((start, offload[s][m]))
     return events
 
 
@@ -51,12 +55,12 @@ def host_memory_events(problem: PipelineProblem, ops: Iterable[TimedOp]) -> list
 
 def memory_timeline(events: list[MemoryEvent]) -> list[MemoryEvent]:
     """Bytes in use from each instant on. Frees of an instant come before its allocations."""
-    timeline = []
     used = 0
-    for when, group in groupby(sorted(events), key=itemgetter(0)):
-        used += sum(delta for _, delta in group)
-        timeline.append((when, used))
-    return timeline
+    last: dict[int, int] = {}
+    for when, delta in sorted(events, key=itemgetter(0)):
+        used += delta
+        last[when] = used
+    return list(last.items())
 
 
 def peak_bytes(events: list[MemoryEvent]) -> tuple[int, int]:

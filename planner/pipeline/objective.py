@@ -12,11 +12,17 @@ def spans_ns(problem: PipelineProblem, ops: Iterable[TimedOp]) -> tuple[int, int
     """Makespan and steady span of timed operations, epilogues included (rule 7)."""
     first: dict[int, int] = {}
     last: dict[int, int] = {}
+    device = [stage.device for stage in problem.stages]
     for op, s, _, start, end in ops:
         if op in COMPUTE_KINDS:
-            d = problem.stages[s].device
-            first[d] = min(first.get(d, start), start)
-            last[d] = max(last.get(d, end), end)
+            d = device[s]
+            if d not in first:
+                first[d], last[d] = start, end
+                continue
+            if start < first[d]:
+                first[d] = start
+            if end > last[d]:
+                last[d] = end
     ends = {d: end + problem.devices[d].epilogue_ns for d, end in last.items()}
     makespan = max(ends.values()) - min(first.values())
     return makespan, max(ends[d] - first[d] for d in ends)

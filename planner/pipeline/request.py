@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from pydantic import Field, ValidationError
@@ -19,8 +20,10 @@ from planner.pipeline.documents import (
     read_problem,
 )
 from planner.pipeline.feasibility.decide import find_infeasibility
+from planner.pipeline.offload_time import UNSCALED, note, scaled
 from planner.pipeline.options import SolveOptions, SolverDocument
 from planner.pipeline.problem import PipelineProblem
+from planner.pipeline.similarity import profile_of, shape_hash
 from planner.pipeline.spec import AS_POSTED, Candidate, PipelineSpec
 
 
@@ -47,15 +50,40 @@ class ResolvedRequest:
     resolved: PipelineSpec
     engine_named: bool
 
-    @property
+    @cached_property
     def spec(self) -> dict[str, Any]:
         """The canonical spec as JSON, which a worker solves."""
         return self.resolved.to_document()
 
-    @property
+    @cached_property
     def spec_hash(self) -> str:
         """Identifies the spec apart from the engine."""
         return self.resolved.hash()
+
+    @cached_property
+    def problem_hash(self) -> str:
+        """Identifies what is to be solved apart from all options."""
+        return self.resolved.problem_hash()
+
+    @cached_property
+    def shape_hash(self) -> str | None:
+        """Equal for problems whose schedules can be adapted to each other; None without any."""
+        return shape_hash(self.resolved)
+
+    @cached_property
+    def profile(self) -> dict[str, Any] | None:
+        """What `planner.pipeline.similarity.distance` compares; None without a problem."""
+        return profile_of(self.resolved)
+
+    @property
+    def mip_gap(self) -> float:
+        """The gap within which an answer is good enough."""
+        return self.resolved.options.mip_gap
+
+    @property
+    def is_reproducible(self) -> bool:
+        """Whether the answer may depend on nothing but the request: it has an iteration budget."""
+        return self.resolved.options.search_iterations is not None
 
     @property
     def engine(self) -> str:
@@ -139,7 +167,22 @@ def resolve_request(body: Mapping[str, Any]) -> ResolvedRequest:
         spec = PipelineSpec((Candidate(AS_POSTED, unlabelled),), options)
     else:
         spec = _spec_from_model(request, options)
-    return ResolvedRequest(spec, engine_named=request.solver.engine is not None)
+    engine_named = request.solver.engine not in (None, "auto")
+    return ResolvedRequest(_with_scaled_offloads(spec), engine_named)
+
+
+def _with_scaled_offloads(spec: PipelineSpec) -> PipelineSpec:
+    """The spec whose problems have the offload times that its options ask for."""
+    factor = spec.options.offload_time_factor
+    if factor == UNSCALED:
+        return spec
+    return replace(
+        spec,
+        candidates=tuple(
+            Candidate(c.placement, scaled(c.problem, factor)) for c in spec.candidates
+        ),
+        assumptions=(*spec.assumptions, note(factor)),
+    )
 
 
 def _spec_from_model(request: PipelineRequest, options: SolveOptions) -> PipelineSpec:

@@ -32,11 +32,20 @@ class TimedOp(NamedTuple):
         return Token(self.op, self.stage, self.micro_batch)
 
 
+class Wait(NamedTuple):
+    """An operation that may start only after the ends of others, whatever their durations."""
+
+    token: Token
+    after: tuple[Token, ...]
+
+
 @dataclass(frozen=True)
 class Schedule:
     """Timed operations with the figures that follow from them.
 
-    `peak_memory_bytes` has one entry per device, `host_peak_memory_bytes` one per host.
+    `peak_memory_bytes` has one entry per device, `host_peak_memory_bytes` one per host. `waits`
+    are what ranks that follow the order of `ops` instead of a clock have to wait for so that
+    memory suffices however long operations take (`planner.pipeline.robust`); None if not derived.
     """
 
     ops: tuple[TimedOp, ...]
@@ -44,6 +53,7 @@ class Schedule:
     steady_span_ns: int
     peak_memory_bytes: tuple[int, ...]
     host_peak_memory_bytes: tuple[int, ...] = ()
+    waits: tuple[Wait, ...] | None = None
 
     @property
     def offloads(self) -> int:
@@ -53,9 +63,10 @@ class Schedule:
     def to_document(self, lower_bound_ns: int | None) -> dict[str, Any]:
         """The schedule as the JSON document that the API answers with.
 
-        `lower_bound_ns` is a proven bound on the problem's objective, or None.
+        `lower_bound_ns` is a proven bound on the problem's objective, or None. `waits` are there
+        if they were derived.
         """
-        return {
+        document: dict[str, Any] = {
             "ops": [
                 {
                     "op": op.op,
@@ -71,3 +82,9 @@ class Schedule:
             "peak_memory_bytes": list(self.peak_memory_bytes),
             "lower_bound_ns": lower_bound_ns,
         }
+        if self.waits is not None:
+            document["waits"] = [
+                {**wait.token._asdict(), "after": [token._asdict() for token in wait.after]}
+                for wait in self.waits
+            ]
+        return document

@@ -13,7 +13,10 @@ from planner.pipeline.schedule import OpKind, TimedOp, Token
 
 
 class Simulation:
-    """One pass through the iteration. At each instant what ends is applied before what starts."""
+    """One pass through the iteration. At each instant what ends is applied before what starts.
+
+    `compiled_simulation` does the same for long iterations: whoever changes one changes both.
+    """
 
     def __init__(self, problem: PipelineProblem, orders: Orders, enforce_memory: bool) -> None:
         self.problem = problem
@@ -109,7 +112,7 @@ class Simulation:
     def _start_all(self, now: int, dirty: set[int]) -> None:
         """Start what can start now; a started transfer lets its device go on, and the reverse."""
         while True:
-            for device in dirty:
+            for device in sorted(dirty):
                 self._start_device(device, now)
             dirty = set()
             for channel in [c for c, queue in self.waiting.items() if queue]:

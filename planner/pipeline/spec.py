@@ -1,4 +1,4 @@
-"""The canonical spec of a pipeline solve: what is solved, how, and the hash that identifies it."""
+"""The canonical spec of a pipeline solve: what is solved, how, and the hashes that identify it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from planner.pipeline.documents import problem_to_document, read_problem
-from planner.pipeline.options import SolveOptions
+from planner.pipeline.offload_time import UNSCALED
+from planner.pipeline.options import SolveOptions, read_options
 from planner.pipeline.problem import PipelineProblem
 
 KIND = "pipeline"
@@ -65,17 +66,35 @@ class PipelineSpec:
         """
         options = self.options.to_document()
         del options["engine"]
+        return canonical_hash({**self._problem_identity(), "options": options})
+
+    def problem_hash(self) -> str:
+        """SHA-256 over what is to be solved, whatever the options: the candidates alone.
+
+        Problems with scaled offload times are kept apart from problems posted with such times,
+        because their answers say that they were scaled.
+        """
+        return canonical_hash(self._problem_identity())
+
+    def _problem_identity(self) -> dict[str, Any]:
         identity = {
             "kind": KIND,
             "candidates": [
                 [candidate.placement, problem_to_document(candidate.problem, names=False)]
                 for candidate in self.candidates
             ],
-            "options": options,
             "shortage_of": None if self.static_shortage is None else self.source,
         }
-        canonical = json.dumps(identity, sort_keys=True, separators=(",", ":"), allow_nan=False)
-        return hashlib.sha256(canonical.encode()).hexdigest()
+        options = self.options.to_document()
+        if options["offload_time_factor"] != UNSCALED:
+            identity["offload_time_factor"] = options["offload_time_factor"]
+        return identity
+
+
+def canonical_hash(document: Mapping[str, Any]) -> str:
+    """SHA-256 over a JSON document, however its keys are ordered."""
+    canonical = json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(canonical.encode()).hexdigest()
 
 
 def read_spec(document: Mapping[str, Any]) -> PipelineSpec:
@@ -85,7 +104,7 @@ def read_spec(document: Mapping[str, Any]) -> PipelineSpec:
             Candidate(entry["placement"], read_problem(entry["problem"]))
             for entry in document["candidates"]
         ),
-        options=SolveOptions(**document["options"]),
+        options=read_options(document["options"]),
         source=document["source"],
         assumptions=tuple(document["assumptions"]),
         static_shortage=document["static_shortage"],

@@ -36,7 +36,7 @@ def verify(problem: PipelineProblem, schedule: Schedule) -> list[Violation]:
     If operations are missing, doubled or of the wrong length, only that is reported, since the
     other rules need complete operations.
     """
-    violations = list(_operation_violations(problem, schedule.ops))
+    violations = list(operation_violations(problem, schedule.ops))
     if violations:
         return violations
     at = {op.token: op for op in schedule.ops}
@@ -48,58 +48,58 @@ def verify(problem: PipelineProblem, schedule: Schedule) -> list[Violation]:
     ]
 
 
-def _name(token: Token) -> str:
+def name_of(token: Token) -> str:
+    """The operation in words."""
     return f"{token.op} of stage {token.stage}, micro-batch {token.micro_batch}"
 
 
-def _duration(problem: PipelineProblem, token: Token) -> int:
-    stage, m = problem.stages[token.stage], token.micro_batch
+def _durations(problem: PipelineProblem) -> dict[str, list[tuple[int, ...]]]:
+    """Lengths (ns) by kind, stage and micro-batch."""
     return {
-        "F": stage.forward_ns,
-        "B": stage.backward_input_ns,
-        "W": stage.backward_weight_ns,
-        "O": stage.offload_ns,
-        "R": stage.reload_ns,
-    }[token.op][m]
+        "F": [stage.forward_ns for stage in problem.stages],
+        "B": [stage.backward_input_ns for stage in problem.stages],
+        "W": [stage.backward_weight_ns for stage in problem.stages],
+        "O": [stage.offload_ns for stage in problem.stages],
+        "R": [stage.reload_ns for stage in problem.stages],
+    }
 
 
-def _operation_violations(
-    problem: PipelineProblem, ops: tuple[TimedOp, ...]
-) -> Iterator[Violation]:
+def operation_violations(problem: PipelineProblem, ops: tuple[TimedOp, ...]) -> Iterator[Violation]:
     """Rule 1: each operation once, of exactly its length, from 0 on."""
     seen: set[Token] = set()
+    durations = _durations(problem)
     for op in ops:
         token = op.token
         known = (
-            op.op in "FBWOR"
+            op.op in durations
             and 0 <= op.stage < len(problem.stages)
             and 0 <= op.micro_batch < problem.micro_batches
         )
         if not known:
-            yield Violation("unknown operation", f"{_name(token)} is not part of this problem")
+            yield Violation("unknown operation", f"{name_of(token)} is not part of this problem")
             continue
         if token in seen:
-            yield Violation("operation twice", f"{_name(token)} appears more than once")
+            yield Violation("operation twice", f"{name_of(token)} appears more than once")
         seen.add(token)
-        length = _duration(problem, token)
+        length = durations[op.op][op.stage][op.micro_batch]
         if op.end_ns - op.start_ns != length:
             yield Violation(
-                "wrong length", f"{_name(token)} lasts {op.end_ns - op.start_ns} ns, not {length}"
+                "wrong length", f"{name_of(token)} lasts {op.end_ns - op.start_ns} ns, not {length}"
             )
         if op.start_ns < 0:
-            yield Violation("starts before 0", f"{_name(token)} starts at {op.start_ns} ns")
+            yield Violation("starts before 0", f"{name_of(token)} starts at {op.start_ns} ns")
     for s, stage in enumerate(problem.stages):
         for m in range(problem.micro_batches):
             needed: tuple[OpKind, ...] = ("F", "B", "W") if stage.has_weight_op(m) else ("F", "B")
             for kind in needed:
                 if Token(kind, s, m) not in seen:
-                    yield Violation("operation missing", f"{_name(Token(kind, s, m))} never runs")
+                    yield Violation("operation missing", f"{name_of(Token(kind, s, m))} never runs")
             offload, reload = Token("O", s, m), Token("R", s, m)
             if (offload in seen) != (reload in seen):
                 missing = reload if offload in seen else offload
-                yield Violation("half an offload", f"{_name(missing)} is missing")
+                yield Violation("half an offload", f"{name_of(missing)} is missing")
             if offload in seen and not stage.offload_bytes[m]:
-                yield Violation("nothing to offload", f"{_name(offload)} has no bytes to move")
+                yield Violation("nothing to offload", f"{name_of(offload)} has no bytes to move")
 
 
 def _dependency_violations(
@@ -108,13 +108,16 @@ def _dependency_violations(
     """Rules 2 and 3, and the fixed micro-batch order."""
     fixed = problem.micro_batch_order is MicroBatchOrder.FIXED
 
-    def after(late: Token, early: Token, lag_ns: int = 0) -> Iterator[Violation]:
-        if late in at and early in at and at[late].start_ns < at[early].end_ns + lag_ns:
-            yield Violation(
-                "starts too early",
-                f"{_name(late)} starts at {at[late].start_ns} ns, before {_name(early)} "
-                f"ends ({at[early].end_ns} ns)" + (f" plus {lag_ns} ns" if lag_ns else ""),
-            )
+    def after(late: Token, early: Token, lag_ns: int = 0) -> tuple[Violation, ...]:
+        one, other = at.get(late), at.get(early)
+        if one is None or other is None or one.start_ns >= other.end_ns + lag_ns:
+            return ()
+        found = Violation(
+            "starts too early",
+            f"{name_of(late)} starts at {one.start_ns} ns, before {name_of(early)} "
+            f"ends ({other.end_ns} ns)" + (f" plus {lag_ns} ns" if lag_ns else ""),
+        )
+        return (found,)
 
     for s in range(len(problem.stages)):
         for m in range(problem.micro_batches):
@@ -154,8 +157,8 @@ def _exclusivity_violations(
             if other.start_ns < one.end_ns:
                 yield Violation(
                     "overlap",
-                    f"{user}: {_name(other.token)} starts at {other.start_ns} ns while "
-                    f"{_name(one.token)} runs until {one.end_ns} ns",
+                    f"{user}: {name_of(other.token)} starts at {other.start_ns} ns while "
+                    f"{name_of(one.token)} runs until {one.end_ns} ns",
                 )
 
 

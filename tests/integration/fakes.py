@@ -39,6 +39,11 @@ class FakeRequest:
     engine: str
     engine_named: bool
     time_limit_s: float
+    problem_hash: str
+    shape_hash: str | None
+    profile: dict[str, Any] | None
+    mip_gap: float
+    is_reproducible: bool
     stages: int = 1
     micro_batches: int = 1
     operations: int = 3
@@ -48,8 +53,12 @@ class FakeRequest:
 
 
 def resolve_fake(body: Mapping[str, Any]) -> FakeRequest:
-    """Bodies are ``{"script": ..., "engine": ..., "time_limit_s": ...}``."""
-    unknown = set(body) - {"script", "engine", "time_limit_s"}
+    """Bodies are ``{"script": ..., "engine": ..., "time_limit_s": ...}`` and so on.
+
+    Scripts stand for problems. Those that are ``{"do": ..., "limit": ..., "time": ...}`` are of
+    one shape for each "do".
+    """
+    unknown = set(body) - {"script", "engine", "time_limit_s", "mip_gap", "search_iterations"}
     if unknown:
         raise SpecError((unknown.pop(),), "is not a known field.", "Remove it.")
     script = body.get("script", "answer")
@@ -58,15 +67,29 @@ def resolve_fake(body: Mapping[str, Any]) -> FakeRequest:
         "kind": "pipeline",
         "script": script,
         "candidates": [{"placement": "as_posted", "problem": PROBLEM}],
-        "options": {"engine": engine or "cbc"},
+        "options": {"engine": engine or "auto"},
     }
+    options = [body.get("time_limit_s", 60.0), body.get("mip_gap"), body.get("search_iterations")]
+    numbers = {"time": 1, "limit": 1, **(script if isinstance(script, dict) else {})}
     return FakeRequest(
         spec=spec,
-        spec_hash=hashlib.sha256(json.dumps(script, sort_keys=True).encode()).hexdigest(),
-        engine=engine or "cbc",
+        spec_hash=_hash([script, options]),
+        engine=engine or "auto",
         engine_named=engine is not None,
         time_limit_s=body.get("time_limit_s", 60.0),
+        problem_hash=_hash(script),
+        shape_hash=_hash(script["do"]) if isinstance(script, dict) else _hash(script),
+        profile={
+            "without_limits": str(numbers["time"]),
+            "values": [numbers["time"], numbers["limit"]],
+        },
+        mip_gap=body.get("mip_gap", 0.0),
+        is_reproducible="search_iterations" in body,
     )
+
+
+def _hash(document: Any) -> str:
+    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
 
 
 def succeeded(

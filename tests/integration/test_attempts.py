@@ -160,7 +160,8 @@ def test_a_solve_that_was_given_back_goes_on_from_its_plan_with_the_time_left(
     solve = only_solve(database)
     assert (solve.crashes, solve.losses, solve.dispatched_at) == (0, 0, None)
     second = claim(attempts, database)
-    assert (second.start, second.time_left_s) == (START, 40)
+    resumed = {**START, "origin": {"kind": "earlier_attempt"}}
+    assert (second.start, second.time_left_s) == (resumed, 40)
     assert (second.best_objective_ns, second.lower_bound_ns, second.spent_ms) == (9, 5, 20_000)
     attempts.end(second.fence, GivenBack(), Progress(spent_ms=70_000))
     assert claim(attempts, database).time_left_s == SHORTEST_ATTEMPT_S

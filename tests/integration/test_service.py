@@ -129,7 +129,7 @@ def test_equal_requests_to_the_real_planner_share_a_solve(settings: Settings) ->
         first = client.post(ADDRESS, json={"problem": GOOD_PROBLEM, "name": "first"})
         assert (first.status_code, first.json()["cache"]) == (202, "miss")
         spelt_out = {
-            "solver": {"threads": 1, "mip_gap": 0, "time_limit_s": 60},
+            "solver": {"threads": 2, "mip_gap": 0, "time_limit_s": 60},
             "problem": {
                 **dict(reversed(GOOD_PROBLEM.items())),
                 "objective": "makespan",

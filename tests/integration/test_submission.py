@@ -134,7 +134,8 @@ def test_an_unproven_result_of_another_version_is_solved_again_from_its_plan(
     assert not solve_row(database, old).reusable
     renewed = solve_row(database, newest_solve_id(database))
     assert renewed.reusable
-    assert loads(renewed.started_from)["schedule"]["makespan_ns"] == 7
+    start = loads(renewed.started_from)
+    assert (start["schedule"]["makespan_ns"], start["origin"]["kind"]) == (7, "same_problem")
     assert claim(attempts, database).start == loads(renewed.started_from)
 
 

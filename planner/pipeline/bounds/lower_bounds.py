@@ -15,6 +15,10 @@ makespan bound is rounded up to one. The steady span has no such argument: delay
 first operation may shorten its own span and lengthen another's, and the best compromise may lie
 halfway. Its bounds are rounded up to whole nanoseconds only.
 
+The idle bounds (`bounds.idle`) and recycling (`bounds.recycling`) add what memory limits cost; on a
+device with several stages arrival counts from its earliest one, which is the bubble of interleaved
+and V-shaped schedules.
+
 Sources: arrival, work and drain are the per-stage bounds behind "Zero Bubble Pipeline Parallelism"
 (Qi et al., 2023) and the single-machine relaxation of shop scheduling (Carlier, 1982);
 memory-time is the energy argument of cumulative scheduling (Erschler and Lopez, 1990).
@@ -26,9 +30,15 @@ from dataclasses import dataclass
 from itertools import accumulate, chain
 from math import gcd
 
+from planner.pipeline.bounds.idle import idle_bounds_ns
 from planner.pipeline.bounds.memory_time import memory_time_bound_ns
+from planner.pipeline.bounds.ranked import with_micro_batches_ranked
+from planner.pipeline.bounds.recycling import recycling_bound_ns
 from planner.pipeline.bounds.window import Window
 from planner.pipeline.problem import Objective, PipelineProblem
+
+MOST_PLACES = 100_000
+"""Stages times micro-batches, over all windows of a steady span that are looked into."""
 
 
 @dataclass(frozen=True, order=True)
@@ -42,9 +52,15 @@ class Bound:
 def lower_bounds(problem: PipelineProblem) -> list[Bound]:
     """The bounds of the problem's own objective, best first, on its time grid."""
     values: dict[str, int] = {}
-    for window in _windows(problem):
+    windows = _windows(problem)
+    for window in windows:
         for name, value in _window_bounds(window).items():
             values[name] = max(values.get(name, 0), value)
+    values["arrival and work"] = max(values["arrival and work"], _longest_work_ns(problem))
+    ranked = with_micro_batches_ranked(problem)
+    if ranked is not problem:
+        windows = _windows(ranked)
+    values["recycling"] = max(map(recycling_bound_ns, windows))
     grid = time_grid_ns(problem)
     bounds = [Bound(name, -(-value // grid) * grid) for name, value in values.items()]
     return sorted(bounds, key=lambda bound: (-bound.value_ns, bound.name))
@@ -73,11 +89,34 @@ def time_grid_ns(problem: PipelineProblem) -> int:
 
 
 def _windows(problem: PipelineProblem) -> list[Window]:
-    """The windows whose longest is the problem's objective."""
+    """The windows whose longest is the problem's objective, as many as can be looked into.
+
+    Each window of a steady span takes time for all its operations; where they are too many, the
+    devices that promise most are taken. Any of them gives a valid bound.
+    """
     busy = [d for d, stages in enumerate(problem.stages_of_device) if stages]
     if problem.objective is Objective.MAKESPAN:
         return [Window(problem, 0, frozenset(busy))]
-    return [Window(problem, problem.stages_of_device[d][0], frozenset({d})) for d in busy]
+    windows: list[Window] = []
+    left = MOST_PLACES
+    for d in sorted(busy, key=lambda d: (-_promise(problem, d), d)):
+        base = problem.stages_of_device[d][0]
+        left -= (len(problem.stages) - base) * problem.micro_batches
+        if windows and left < 0:
+            break
+        windows.append(Window(problem, base, frozenset({d})))
+    return windows
+
+
+def _promise(problem: PipelineProblem, device: int) -> float:
+    """A rough figure for the span that a device needs, by its first micro-batch."""
+    own = problem.stages_of_device[device]
+    work = sum(problem.stages[s].compute_ns(0) for s in own) * problem.micro_batches
+    trip = sum(stage.compute_ns(0) for stage in problem.stages[own[0] :])
+    limit = problem.devices[device].activation_memory_bytes
+    held = sum(problem.stages[s].activation_bytes[0] for s in own)
+    rounds = 1.0 if limit is None else max(1.0, problem.micro_batches * held / max(limit, 1))
+    return max(work, trip * rounds) + problem.devices[device].epilogue_ns
 
 
 def _window_bounds(window: Window) -> dict[str, int]:
@@ -87,7 +126,18 @@ def _window_bounds(window: Window) -> dict[str, int]:
         "work and drain": max(_work_and_drain_ns(window, d, own) for d, own in work.items()),
         "critical path": _critical_path_ns(window),
         "memory-time": memory_time_bound_ns(window),
+        **idle_bounds_ns(window),
     }
+
+
+def _longest_work_ns(problem: PipelineProblem) -> int:
+    """All work of one device and its epilogue, whether or not its window was looked into."""
+    return max(
+        sum(sum(map(problem.stages[s].compute_ns, range(problem.micro_batches))) for s in stages)
+        + problem.devices[d].epilogue_ns
+        for d, stages in enumerate(problem.stages_of_device)
+        if stages
+    )
 
 
 @dataclass(frozen=True)

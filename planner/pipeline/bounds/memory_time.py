@@ -119,7 +119,9 @@ class _Savings:
 
     def __init__(self, offers: list[tuple[int, int]], margin_ns: int) -> None:
         """`offers`: (byte ns saved, link ns taken); `margin_ns`: when the link can't be in use."""
-        offers = sorted(offers, key=lambda offer: -Fraction(offer[0], max(offer[1], 1)))
+        kinds = sorted(set(offers), key=lambda offer: -Fraction(offer[0], max(offer[1], 1)))
+        rank = {offer: position for position, offer in enumerate(kinds)}
+        offers = sorted(offers, key=rank.__getitem__)
         self.free = sum(saved for saved, taken in offers if not taken)
         self.offers = [offer for offer in offers if offer[1]]
         self.saved = list(accumulate((saved for saved, _ in self.offers), initial=0))

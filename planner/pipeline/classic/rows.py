@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from operator import itemgetter
 from typing import Any
 
@@ -11,11 +12,14 @@ from planner.errors import Interrupted, OrderError
 from planner.pipeline.classic import placement as placements
 from planner.pipeline.classic import schedules
 from planner.pipeline.classic.placement import Placement
+from planner.pipeline.classic.timed import TimedClassic
 from planner.pipeline.problem import PipelineProblem
 from planner.pipeline.progress import StopCheck, never
-from planner.pipeline.schedule import COMPUTE_KINDS, Schedule
+from planner.pipeline.schedule import Schedule
 
 NOT_REACHED = "not computed: the time was up"
+NOTHING_TO_OFFLOAD = "no stage can offload anything"
+TOO_LARGE = "not computed: too many operations for a schedule planned under memory limits"
 FUSED_NOTE = "the backward is fused, so there is no weight gradient to fill bubbles with"
 
 
@@ -25,46 +29,61 @@ class ClassicRow:
 
     `problem` is what the schedule was made for: the posted one, or, where `hypothetical`, the same
     work in another placement. Where it does not fit, `reason` says why; a row that fits may have
-    a remark there. `schedule` is None where there is nothing to show.
+    a remark there. `timed` is None where there is nothing to show.
     """
 
     name: str
     placement: Placement
     hypothetical: bool
-    schedule: Schedule | None
+    timed: TimedClassic | None
     problem: PipelineProblem
     fits: bool
     reason: str | None
 
     @property
+    def schedule(self) -> Schedule | None:
+        """The operations, made when first asked for."""
+        return None if self.timed is None else self.timed.schedule
+
+    @property
     def bubble_ratio(self) -> float | None:
-        """1 - busy time / (used devices x makespan)."""
-        return None if self.schedule is None else bubble_ratio(self.problem, self.schedule)
-
-
-def bubble_ratio(problem: PipelineProblem, schedule: Schedule) -> float:
-    """Idle share of the used devices' time: 1 - busy time / (used devices x makespan)."""
-    if not schedule.makespan_ns:
-        return 0.0
-    used = len({stage.device for stage in problem.stages})
-    busy = sum(op.end_ns - op.start_ns for op in schedule.ops if op.op in COMPUTE_KINDS)
-    return round(1 - busy / (used * schedule.makespan_ns), 6)
+        """Idle share of the used devices' time: 1 - busy time / (used devices x makespan)."""
+        if self.timed is None:
+            return None
+        if not self.timed.makespan_ns:
+            return 0.0
+        used = len({stage.device for stage in self.problem.stages})
+        return round(1 - self.timed.busy_ns / (used * self.timed.makespan_ns), 6)
 
 
 def comparison_rows(problem: PipelineProblem, should_stop: StopCheck = never) -> list[ClassicRow]:
-    """GPipe, 1F1B, interleaved 1F1B, ZB-H1, ZB-H2, ZB-V and PipeOffload for a problem.
+    """The classic schedules for a problem, those that take longest to compute last.
 
     A schedule that needs another placement than the problem's is computed on the same work placed
-    so, and its row marked hypothetical. PipeOffload runs in any placement. A row that was not
-    reached before `should_stop` said so has no schedule and the reason `NOT_REACHED`.
+    so, and its row marked hypothetical. PipeOffload is the best of its family in the posted
+    placement. A row that was not reached before `should_stop` said so has no schedule and the
+    reason `NOT_REACHED`.
     """
     one_chunk = _Placed(problem, Placement.ONE_CHUNK, should_stop)
     interleaved = _Placed(problem, Placement.INTERLEAVED, should_stop)
     v_shape = _Placed(problem, Placement.V_SHAPE, should_stop)
     chunks = placements.chunks_per_device(interleaved.problem) or 2
 
-    def interleave(placed: PipelineProblem, should_stop: StopCheck) -> Schedule:
-        return schedules.interleaved_schedule(placed, chunks, should_stop)
+    def interleave(placed: PipelineProblem) -> TimedClassic:
+        return schedules.interleaved_schedule(placed, chunks)
+
+    def grouped(placed: PipelineProblem) -> TimedClassic:
+        return schedules.grouped_interleaved_schedule(placed, chunks)
+
+    def half_grouped(placed: PipelineProblem) -> TimedClassic:
+        least = schedules.group_sizes(placed, chunks)[0]
+        return schedules.grouped_interleaved_schedule(placed, chunks, least)
+
+    def half_offloaded(placed: PipelineProblem) -> TimedClassic:
+        return schedules.uniform_interleaved_schedule(placed, chunks, (chunks + 1) // 2)
+
+    def fully_offloaded(placed: PipelineProblem) -> TimedClassic:
+        return schedules.uniform_interleaved_schedule(placed, chunks, chunks)
 
     return [
         one_chunk.row("GPipe", schedules.gpipe_schedule),
@@ -73,22 +92,28 @@ def comparison_rows(problem: PipelineProblem, should_stop: StopCheck = never) ->
         one_chunk.row("ZB-H1", schedules.zero_bubble_h1_schedule, fills_with_weights=True),
         one_chunk.row("ZB-H2", schedules.zero_bubble_h2_schedule, fills_with_weights=True),
         v_shape.row("ZB-V", schedules.zero_bubble_v_schedule, fills_with_weights=True),
+        v_shape.row("V-Half", schedules.v_half_schedule, fills_with_weights=True),
+        v_shape.row("V-Min", schedules.v_min_schedule, fills_with_weights=True),
+        interleaved.row("GIS", grouped),
+        interleaved.row("GIS-H", half_grouped),
+        interleaved.row("PO-H", half_offloaded, offloads=True),
+        interleaved.row("PO-F", fully_offloaded, offloads=True),
         _pipe_offload_row(problem, should_stop),
     ]
 
 
 def row_document(row: ClassicRow) -> dict[str, Any]:
     """A row as the API answers with it; figures are null where there is no schedule."""
-    schedule = row.schedule
+    timed = row.timed
     return {
         "name": row.name,
         "placement": row.placement.value,
         "hypothetical": row.hypothetical,
-        "makespan_ns": schedule and schedule.makespan_ns,
-        "steady_span_ns": schedule and schedule.steady_span_ns,
+        "makespan_ns": timed and timed.makespan_ns,
+        "steady_span_ns": timed and timed.steady_span_ns,
         "bubble_ratio": row.bubble_ratio,
-        "peak_memory_bytes": schedule and list(schedule.peak_memory_bytes),
-        "offloads": schedule and schedule.offloads,
+        "peak_memory_bytes": timed and list(timed.peak_memory_bytes),
+        "offloads": timed and timed.offloads,
         "fits": row.fits,
         "reason": row.reason,
     }
@@ -117,67 +142,98 @@ class _Placed:
     def row(
         self,
         name: str,
-        make: Callable[[PipelineProblem, StopCheck], Schedule],
+        make: Callable[[PipelineProblem], TimedClassic],
         *,
         fills_with_weights: bool = False,
+        offloads: bool = False,
     ) -> ClassicRow:
-        """The row of a schedule; one that lives off splitting W says where there is none."""
-        try:
-            schedule = make(self.problem, self.should_stop)
-        except Interrupted:
-            return ClassicRow(
-                name, self.placement, self.hypothetical, None, self.problem, False, NOT_REACHED
-            )
-        reason = shortage(self.problem, schedule)
-        fits = reason is None
-        fused = not any(any(stage.backward_weight_ns) for stage in self.problem.stages)
-        if fits and fused and fills_with_weights:
-            reason = FUSED_NOTE
+        """The row of a schedule; one that lives off splitting W says where there is none, and one
+        that lives off offloads is left out where there are none."""
+        if offloads and not self.problem.can_offload:
+            return self._row(name, None, NOTHING_TO_OFFLOAD)
+        if self.should_stop():
+            return self._row(name, None, NOT_REACHED)
+        timed = make(self.problem)
+        reason = shortage(timed)
+        if reason is None and fills_with_weights and not timed.arrays.has_weight.any():
+            return self._row(name, timed, FUSED_NOTE, fits=True)
+        return self._row(name, timed, reason, fits=reason is None)
+
+    def _row(
+        self, name: str, timed: TimedClassic | None, reason: str | None, *, fits: bool = False
+    ) -> ClassicRow:
         return ClassicRow(
-            name, self.placement, self.hypothetical, schedule, self.problem, fits, reason
+            name, self.placement, self.hypothetical, timed, self.problem, fits, reason
         )
 
 
 def _pipe_offload_row(problem: PipelineProblem, should_stop: StopCheck) -> ClassicRow:
-    schedule, reason = None, None
+    """The best of the PipeOffload family that fits; if none does, the one that lacks least."""
+    best: TimedClassic | None = None
+    reason: str | None = None
+    try:
+        for timed in _pipe_offload_family(problem, should_stop):
+            best = timed if best is None else min(best, timed, key=_rank)
+    except Interrupted:
+        reason = NOT_REACHED
+    except OrderError:
+        reason = "out of memory: one micro-batch at a time does not fit with its offloads"
+    if best is not None:
+        reason = shortage(best)
+    elif reason is None:
+        reason = TOO_LARGE if problem.can_offload else NOTHING_TO_OFFLOAD
+    fits = best is not None and reason is None
+    return ClassicRow("PipeOffload", Placement.AS_POSTED, False, best, problem, fits, reason)
+
+
+def _pipe_offload_family(
+    problem: PipelineProblem, should_stop: StopCheck
+) -> Iterator[TimedClassic]:
+    """What the placement allows: known computation with hidden transfers, then what the
+    dispatcher makes of a uniform repeat under the limits."""
     if not problem.can_offload:
-        reason = "no stage can offload anything"
-    else:
-        try:
-            schedule = schedules.pipe_offload_schedule(problem, should_stop)
-            reason = shortage(problem, schedule)
-        except Interrupted:
-            reason = NOT_REACHED
-        except OrderError:
-            reason = "out of memory: one micro-batch at a time does not fit with its offloads"
-    return ClassicRow(
-        "PipeOffload",
-        Placement.AS_POSTED,
-        False,
-        schedule,
-        problem,
-        schedule is not None and reason is None,
-        reason,
-    )
+        return
+    chunks = placements.chunks_per_device(problem)
+    hidden: Iterable[TimedClassic] = ()
+    if chunks == 1:
+        bases = (schedules.zero_bubble_h1_schedule, schedules.one_forward_one_backward_schedule)
+        hidden = chain.from_iterable(
+            schedules.pipe_offload_around(problem, base(problem)) for base in bases
+        )
+    elif chunks is not None and placements.is_interleaved(problem):
+        hidden = schedules.pipe_offload_interleaved(problem, chunks)
+    elif placements.is_v_shape(problem):
+        hidden = schedules.pipe_offload_around(problem, schedules.v_half_schedule(problem))
+    for timed in hidden:
+        if should_stop():
+            raise Interrupted("stopped before the family was complete")
+        yield timed
+    yield from schedules.pipe_offload_dispatched(problem, should_stop)
 
 
-def shortage(problem: PipelineProblem, schedule: Schedule) -> str | None:
+def _rank(timed: TimedClassic) -> tuple[int, int]:
+    return max([0, *(over for over, *_ in _shortages(timed))]), timed.objective_ns
+
+
+def shortage(timed: TimedClassic) -> str | None:
     """Which device or host is most short of memory, and by how much; None if all have enough."""
-    over = [
-        (peak - device.activation_memory_bytes, f"device {d}", peak, device.activation_memory_bytes)
-        for d, (device, peak) in enumerate(
-            zip(problem.devices, schedule.peak_memory_bytes, strict=True)
-        )
-        if device.activation_memory_bytes is not None and peak > device.activation_memory_bytes
-    ]
-    over += [
-        (peak - host.memory_bytes, f"host {h}", peak, host.memory_bytes)
-        for h, (host, peak) in enumerate(
-            zip(problem.hosts, schedule.host_peak_memory_bytes, strict=True)
-        )
-        if host.memory_bytes is not None and peak > host.memory_bytes
-    ]
+    over = _shortages(timed)
     if not over:
         return None
     _, where, peak, limit = max(over, key=itemgetter(0))
     return f"out of memory: {where} needs {peak} bytes and has {limit}"
+
+
+def _shortages(timed: TimedClassic) -> list[tuple[int, str, int, int]]:
+    """(Bytes missing, of what, peak, limit) of each device and host that is short of memory."""
+    problem = timed.problem
+    limits = [
+        *((f"device {d}", x.activation_memory_bytes) for d, x in enumerate(problem.devices)),
+        *((f"host {h}", x.memory_bytes) for h, x in enumerate(problem.hosts)),
+    ]
+    peaks = [*timed.peak_memory_bytes, *timed.host_peak_memory_bytes]
+    return [
+        (peak - limit, where, peak, limit)
+        for (where, limit), peak in zip(limits, peaks, strict=True)
+        if limit is not None and peak > limit
+    ]

@@ -2,47 +2,57 @@
 
 GPipe, 1F1B and interleaved 1F1B run the whole backward as one operation, as their publications
 and Megatron-LM do: a gradient is sent only after W, which is why W directly follows its B.
-Device limits are ignored except by PipeOffload, which plans with them.
+Device limits are ignored except by the uniform repeat, which plans with them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
 
-from planner.errors import Interrupted, OrderError
+import numpy as np
+
+from planner.errors import OrderError
+from planner.pipeline.classic.arrays import (
+    Flags,
+    Numbers,
+    ProblemArrays,
+    problem_arrays,
+)
+from planner.pipeline.classic.blocks import grouped_interleaved, least_group, v_half, v_min
+from planner.pipeline.classic.list_schedule import FAR, ListPolicy, list_schedule
+from planner.pipeline.classic.offload import with_offloads
 from planner.pipeline.classic.sequences import (
     gpipe,
     interleaved_one_forward_one_backward,
     one_forward_one_backward,
     zero_bubble_v,
 )
+from planner.pipeline.classic.timed import TimedClassic, from_schedule, timed, timed_fused
 from planner.pipeline.dispatch.list_scheduling import dispatch
-from planner.pipeline.dispatch.policy import DispatchPolicy, every, nothing, unlimited
+from planner.pipeline.dispatch.policy import DispatchPolicy, every, unlimited
 from planner.pipeline.dispatch.policy_search import depth_profile
-from planner.pipeline.objective import objective_ns
-from planner.pipeline.problem import PipelineProblem, Stage
+from planner.pipeline.problem import PipelineProblem
 from planner.pipeline.progress import StopCheck, never
-from planner.pipeline.schedule import Schedule, TimedOp
-from planner.pipeline.timing import Orders, schedule_from_ops, time_orders
+from planner.pipeline.timing import schedule_from_ops
+
+DISPATCHED_OPERATIONS = 30_000
+"""How many operations the dispatcher may place for the uniform repeats of one problem; a policy
+that would go beyond is left out."""
 
 
-def gpipe_schedule(problem: PipelineProblem, should_stop: StopCheck = never) -> Schedule:
+def gpipe_schedule(problem: PipelineProblem) -> TimedClassic:
     """GPipe. Uniform stages: (m + p - 1)(F + B + W) + 2(p - 1)c."""
-    return _time_fused(problem, gpipe(problem), should_stop)
+    return timed_fused(problem, gpipe(problem))
 
 
-def one_forward_one_backward_schedule(
-    problem: PipelineProblem, should_stop: StopCheck = never
-) -> Schedule:
+def one_forward_one_backward_schedule(problem: PipelineProblem) -> TimedClassic:
     """1F1B. Uniform stages, small c: GPipe's length + 2c floor((m - 1)(p - 1)/p)."""
-    return _time_fused(problem, one_forward_one_backward(problem), should_stop)
+    return timed_fused(problem, one_forward_one_backward(problem))
 
 
-def interleaved_schedule(
-    problem: PipelineProblem, chunks: int, should_stop: StopCheck = never
-) -> Schedule:
+def interleaved_schedule(problem: PipelineProblem, chunks: int) -> TimedClassic:
     """Interleaved 1F1B with the shortest warm-up, from Megatron-LM's on, that can be executed.
 
     Uniform stages, m a multiple of p: m(F + B + W) + (p - 1)(F + B + W)/v + 2(vp - 1)c.
@@ -50,9 +60,7 @@ def interleaved_schedule(
     for extra in count():
         orders = interleaved_one_forward_one_backward(problem, chunks, extra)
         try:
-            return _time_fused(problem, orders, should_stop)
-        except Interrupted:
-            raise
+            return timed_fused(problem, orders)
         except OrderError:
             # All forwards first always works, so a longer warm-up does in the end.
             if extra > chunks * problem.micro_batches:
@@ -60,131 +68,162 @@ def interleaved_schedule(
     raise AssertionError
 
 
-def zero_bubble_h1_schedule(problem: PipelineProblem, should_stop: StopCheck = never) -> Schedule:
+def zero_bubble_h1_schedule(problem: PipelineProblem) -> TimedClassic:
     """ZB-H1 (arXiv 2401.10241): 1F1B's depth, p micro-batches in memory, W in the gaps.
 
     A list schedule, so that unequal stages are served too. Uniform: bubble
     (p - 1)(F + B - W + 4c).
     """
-    stages = len(problem.stages)
-    return _zero_bubble(problem, depth_profile(problem, 1.0, 0), stages, should_stop)
+    return _zero_bubble(problem, depth_profile(problem, 1.0, 0), len(problem.stages))
 
 
-def zero_bubble_h2_schedule(problem: PipelineProblem, should_stop: StopCheck = never) -> Schedule:
+def zero_bubble_h2_schedule(problem: PipelineProblem) -> TimedClassic:
     """ZB-H2 (arXiv 2401.10241): 2(p - s) - 1 forwards first, 2p - 1 micro-batches in memory."""
-    stages = len(problem.stages)
-    return _zero_bubble(problem, depth_profile(problem, 2.0, -1), 2 * stages - 1, should_stop)
+    return _zero_bubble(problem, depth_profile(problem, 2.0, -1), 2 * len(problem.stages) - 1)
 
 
-def zero_bubble_v_schedule(problem: PipelineProblem, should_stop: StopCheck = never) -> Schedule:
+def zero_bubble_v_schedule(problem: PipelineProblem) -> TimedClassic:
     """ZB-V (arXiv 2405.15362) on a V-shaped placement, 2p chunks in memory: the better of the
     pattern for equal times and a list schedule under the same memory."""
-    found = [time_orders(problem, zero_bubble_v(problem), enforce_memory=False)]
+    arrays = problem_arrays(problem)
     depth = len(problem.stages)
-    counted = _counting_chunks(problem, depth)
+    counted, limits = _counting_chunks(arrays, depth)
     free = unlimited(problem)
-    base = DispatchPolicy(
-        in_flight=free,
-        held=free,
-        warm_up=(0,) * depth,
-        weight_delay_ns=0,
-        first_backward_delay_ns=0,
-        offload=nothing(problem),
+    base = ListPolicy(free, free, (0,) * depth, first_backward_delay_ns=0, weight_delay_ns=0)
+    return _best(
+        [
+            timed(problem, zero_bubble_v(problem), arrays),
+            *_listed(problem, arrays, counted, limits, base),
+        ]
     )
-    found += [
-        schedule_from_ops(problem, dispatch(counted, policy, should_stop))
-        for policy in (base, replace(base, weight_delay_ns=None))
-    ]
-    return _best(problem, found)
 
 
-def pipe_offload_schedule(problem: PipelineProblem, should_stop: StopCheck = never) -> Schedule:
-    """PipeOffload (arXiv 2503.01328): 1F1B's depth with half or all activations offloaded.
+def v_half_schedule(problem: PipelineProblem) -> TimedClassic:
+    """V-Half (arXiv 2405.15362) on a V-shaped placement: at most floor((p + 2)/2) of 1F1B's p
+    micro-batches in memory, half of its bubble for equal times."""
+    return timed(problem, v_half(problem))
 
-    A uniform repeat that obeys links and memory limits, with W right after its B or in gaps; of
-    the four the best is kept. Raises `OrderError` if it cannot fit.
+
+def v_min_schedule(problem: PipelineProblem) -> TimedClassic:
+    """V-Min (arXiv 2405.15362) on a V-shaped placement: at most floor((p + 4)/3) of 1F1B's p
+    micro-batches in memory, two thirds of its bubble for equal times."""
+    return timed(problem, v_min(problem))
+
+
+def grouped_interleaved_schedule(
+    problem: PipelineProblem, chunks: int, group: int | None = None
+) -> TimedClassic:
+    """GIS (arXiv 2503.01328), groups of p micro-batches, or GIS-H with smaller ones.
+
+    Uniform stages: bubble (p - 1)(f + b), f and b per chunk, and pv chunks in memory for groups
+    of p; g(v - 1) + p chunks for groups of g.
+    """
+    least = least_group(problem, chunks)
+    group = len(problem.stages) // chunks if group is None else group
+    return timed(problem, grouped_interleaved(problem, chunks, group, least))
+
+
+def uniform_interleaved_schedule(
+    problem: PipelineProblem, chunks: int, offloaded: int
+) -> TimedClassic:
+    """PO-H and PO-F (arXiv 2503.01328): the uniform repeat with the first chunks offloaded.
+
+    The first chunks live longest: half of them are PO-H, all are PO-F.
+    """
+    return with_offloads(
+        grouped_interleaved_schedule(problem, chunks, 1), first_chunks(problem, chunks, offloaded)
+    )
+
+
+def group_sizes(problem: PipelineProblem, chunks: int) -> list[int]:
+    """Groups for GIS-H and GIS: the least, one between and p, ascending."""
+    ring = len(problem.stages) // chunks
+    least = least_group(problem, chunks)
+    return sorted({least, (least + ring) // 2, ring})
+
+
+def pipe_offload_interleaved(problem: PipelineProblem, chunks: int) -> Iterator[TimedClassic]:
+    """The PipeOffload family (arXiv 2503.01328) on an interleaved placement: each group size and
+    the uniform repeat, each with one chunk offloaded, with two, and so on."""
+    for group in (*reversed(group_sizes(problem, chunks)), 1):
+        base = grouped_interleaved_schedule(problem, chunks, group)
+        for offloaded in range(1, chunks + 1):
+            yield with_offloads(base, first_chunks(problem, chunks, offloaded))
+
+
+def pipe_offload_around(problem: PipelineProblem, base: TimedClassic) -> Iterator[TimedClassic]:
+    """A schedule's computation with half of the micro-batches offloaded, then with all."""
+    for taken in (1, 2):
+        yield with_offloads(base, np.array(every(problem, taken, 2)))
+
+
+def pipe_offload_dispatched(
+    problem: PipelineProblem, should_stop: StopCheck = never
+) -> Iterator[TimedClassic]:
+    """1F1B's depth with half or all activations offloaded, under links and memory limits.
+
+    A uniform repeat with W right after its B or in gaps, as far as `DISPATCHED_OPERATIONS` go.
+    Raises `OrderError` if it cannot fit.
     """
     depth = depth_profile(problem, 1.0, 0)
-    schedules = []
+    left = DISPATCHED_OPERATIONS
     for taken in (1, 2):
+        selection = every(problem, taken, 2)
+        left_for_each = problem.operations + 2 * sum(map(sum, selection))
         for weight_first in (True, False):
+            left -= left_for_each
+            if left < 0:
+                return
             policy = DispatchPolicy(
                 in_flight=depth,
                 held=unlimited(problem),
                 warm_up=(0,) * len(depth),
                 first_backward_delay_ns=0,
                 weight_first=weight_first,
-                offload=every(problem, taken, 2),
+                offload=selection,
             )
-            schedules.append(schedule_from_ops(problem, dispatch(problem, policy, should_stop)))
-    return _best(problem, schedules)
+            schedule = schedule_from_ops(problem, dispatch(problem, policy, should_stop))
+            yield from_schedule(problem, schedule)
 
 
-def _best(problem: PipelineProblem, schedules: Iterable[Schedule]) -> Schedule:
-    return min(schedules, key=lambda schedule: objective_ns(problem, schedule))
+def first_chunks(problem: PipelineProblem, chunks: int, offloaded: int) -> Flags:
+    """The stages of the first chunks of an interleaved placement, for every micro-batch."""
+    ring = len(problem.stages) // chunks
+    first = np.arange(len(problem.stages)) < offloaded * ring
+    return np.repeat(first[:, None], problem.micro_batches, axis=1)
 
 
-def _zero_bubble(
-    problem: PipelineProblem, depth: tuple[int, ...], held: int, should_stop: StopCheck
-) -> Schedule:
+def _best(candidates: list[TimedClassic]) -> TimedClassic:
+    return min(candidates, key=lambda candidate: candidate.objective_ns)
+
+
+def _zero_bubble(problem: PipelineProblem, depth: tuple[int, ...], held: int) -> TimedClassic:
     """The better of two list schedules: W only in gaps that it fills, or in every gap."""
-    policy = DispatchPolicy(
-        in_flight=depth,
-        held=(held,) * len(depth),
-        warm_up=depth,
-        weight_delay_ns=0,
-        offload=nothing(problem),
+    arrays = problem_arrays(problem)
+    policy = ListPolicy(depth, (held,) * len(depth), depth, weight_delay_ns=0)
+    return _best(list(_listed(problem, arrays, arrays, np.full_like(arrays.limits, -1), policy)))
+
+
+def _listed(
+    problem: PipelineProblem,
+    arrays: ProblemArrays,
+    counted: ProblemArrays,
+    limits: Numbers,
+    policy: ListPolicy,
+) -> Iterator[TimedClassic]:
+    """The policy's list schedules with W only in gaps that it fills, and with W in every gap."""
+    for choice in (policy, replace(policy, weight_delay_ns=FAR)):
+        yield timed(problem, list_schedule(counted, choice, limits), arrays)
+
+
+def _counting_chunks(arrays: ProblemArrays, chunks: int) -> tuple[ProblemArrays, Numbers]:
+    """Memory counted in chunks: each holds 1 from F to W (to B if fused), of `chunks` in all."""
+    one, zero = np.ones_like(arrays.activation), np.zeros_like(arrays.activation)
+    counted = replace(
+        arrays,
+        activation=one,
+        backward_allocation=zero,
+        backward_free=np.where(arrays.has_weight, 0, 1),
+        late=np.where(arrays.has_weight, 1, 0),
     )
-    boundless = _without_limits(problem)
-    return _best(
-        problem,
-        [
-            schedule_from_ops(problem, dispatch(boundless, choice, should_stop))
-            for choice in (policy, replace(policy, weight_delay_ns=None))
-        ],
-    )
-
-
-def _without_limits(problem: PipelineProblem) -> PipelineProblem:
-    devices = tuple(replace(d, activation_memory_bytes=None) for d in problem.devices)
-    return replace(problem, devices=devices)
-
-
-def _counting_chunks(problem: PipelineProblem, chunks: int) -> PipelineProblem:
-    """The problem with memory counted in chunks: each holds 1 from F to W, of `chunks` in all."""
-    one, zero = (1,) * problem.micro_batches, (0,) * problem.micro_batches
-    stages = tuple(
-        replace(
-            stage,
-            activation_bytes=one,
-            weight_grad_bytes=one,
-            backward_workspace_bytes=zero,
-            offload_bytes=zero,
-        )
-        for stage in problem.stages
-    )
-    devices = tuple(replace(d, activation_memory_bytes=chunks) for d in problem.devices)
-    return replace(problem, stages=stages, devices=devices)
-
-
-def _time_fused(problem: PipelineProblem, orders: Orders, should_stop: StopCheck) -> Schedule:
-    """Time orders without W tokens on the problem with B and W in one, then take them apart."""
-    if should_stop():
-        raise Interrupted("stopped before it was timed")
-    fused = replace(problem, stages=tuple(map(_fuse, problem.stages)))
-    ops: list[TimedOp] = []
-    for op in time_orders(fused, orders, enforce_memory=False).ops:
-        weight_ns = problem.stages[op.stage].backward_weight_ns[op.micro_batch]
-        if op.op != "B" or not weight_ns:
-            ops.append(op)
-            continue
-        middle = op.end_ns - weight_ns
-        ops.append(op._replace(end_ns=middle))
-        ops.append(op._replace(op="W", start_ns=middle))
-    return schedule_from_ops(problem, ops)
-
-
-def _fuse(stage: Stage) -> Stage:
-    both = tuple(map(sum, zip(stage.backward_input_ns, stage.backward_weight_ns, strict=True)))
-    zero = (0,) * len(both)
-    return replace(stage, backward_input_ns=both, backward_weight_ns=zero)
+    return counted, np.full_like(arrays.limits, chunks)

@@ -9,6 +9,7 @@ safe, the oldest micro-batch can always go on, so nothing that is dispatched can
 
 from __future__ import annotations
 
+from collections import defaultdict
 from enum import IntEnum
 from operator import mul
 
@@ -34,37 +35,73 @@ def needed_offloads(problem: PipelineProblem) -> frozenset[tuple[int, int]] | No
     """
     needed: set[tuple[int, int]] = set()
     for d, device in enumerate(problem.devices):
-        if device.activation_memory_bytes is None:
+        limit = device.activation_memory_bytes
+        if limit is None:
             continue
+        stages = problem.stages_of_device[d]
+        # Micro-batches that hold the same need the same.
+        known: dict[tuple[tuple[int, int, int], ...], list[int] | None] = {}
         for m in range(problem.micro_batches):
-            memory = DeviceMemory(problem, d, frozenset())
-            stages = problem.stages_of_device[d]
-            chosen: list[int] = []
-            if memory.peak_alone(m) <= device.activation_memory_bytes:
-                continue
-            for s in stages:
-                if problem.stages[s].offload_bytes[m]:
-                    chosen.append(s)
-                pairs = frozenset((s, m) for s in chosen)
-                if DeviceMemory(problem, d, pairs).peak_alone(m) <= device.activation_memory_bytes:
-                    break
-            else:
-                return None
-            for s in list(chosen):
-                pairs = frozenset((other, m) for other in chosen if other != s)
-                if DeviceMemory(problem, d, pairs).peak_alone(m) <= device.activation_memory_bytes:
-                    chosen.remove(s)
-            needed.update((s, m) for s in chosen)
-    for h, host in enumerate(problem.hosts):
-        for m in range(problem.micro_batches):
-            held = sum(
-                problem.stages[s].offload_bytes[k]
-                for s, k in needed
-                if k == m and problem.devices[problem.stages[s].device].host == h
+            sizes = tuple(
+                (
+                    problem.stages[s].activation_bytes[m],
+                    problem.stages[s].backward_allocation_bytes(m),
+                    problem.stages[s].offload_bytes[m],
+                )
+                for s in stages
             )
-            if host.memory_bytes is not None and held > host.memory_bytes:
+            if sizes not in known:
+                known[sizes] = _fewest_parts_out(sizes, limit)
+            chosen = known[sizes]
+            if chosen is None:
                 return None
+            needed.update((stages[c], m) for c in chosen)
+    held: dict[tuple[int, int], int] = defaultdict(int)
+    for s, m in needed:
+        h = problem.devices[problem.stages[s].device].host
+        if h is not None:
+            held[h, m] += problem.stages[s].offload_bytes[m]
+    for (h, _), size in held.items():
+        host_limit = problem.hosts[h].memory_bytes
+        if host_limit is not None and size > host_limit:
+            return None
     return frozenset(needed)
+
+
+def _fewest_parts_out(sizes: tuple[tuple[int, int, int], ...], limit: int) -> list[int] | None:
+    """Which chunks to offload so that one micro-batch alone fits; None if none do.
+
+    `sizes` are activation, what B allocates and the part that can be offloaded, per chunk.
+    """
+    chosen: list[int] = []
+    if _peak_passing(sizes, chosen) <= limit:
+        return chosen
+    for c, (_, _, offload) in enumerate(sizes):
+        if offload:
+            chosen.append(c)
+        if _peak_passing(sizes, chosen) <= limit:
+            break
+    else:
+        return None
+    for c in list(chosen):
+        rest = [other for other in chosen if other != c]
+        if _peak_passing(sizes, rest) <= limit:
+            chosen = rest
+    return chosen
+
+
+def _peak_passing(sizes: tuple[tuple[int, int, int], ...], out: list[int]) -> int:
+    """The most a device holds while one micro-batch alone passes through it."""
+    now = peak = 0
+    for c, (activation, _, offload) in enumerate(sizes):
+        now += activation
+        peak = max(peak, now)
+        now -= offload if c in out else 0
+    for c, (activation, allocation, offload) in reversed(list(enumerate(sizes))):
+        now += offload if c in out else 0
+        peak = max(peak, now + allocation)
+        now -= activation
+    return peak
 
 
 class DeviceMemory:
@@ -102,10 +139,6 @@ class DeviceMemory:
         self.oldest, self.newest = 0, -1
         self.held = [0] * count
         self.peak = [0] * count
-
-    def peak_alone(self, micro_batch: int) -> int:
-        """The most this device holds while only this micro-batch passes through it."""
-        return self._outlook(micro_batch, [Phase.ABSENT] * len(self.stages))[1]
 
     def _outlook(self, m: int, phases: list[Phase]) -> tuple[int, int]:
         """Bytes the micro-batch holds once what has started ends, and the most it will hold."""
@@ -184,6 +217,7 @@ class HostMemory:
         for s, m in needed:
             if problem.devices[problem.stages[s].device].host == host:
                 self.outstanding[m] += problem.stages[s].offload_bytes[m]
+        self.active = {m for m, size in enumerate(self.outstanding) if size}
 
     def admits(self, stage: int, m: int, size: int) -> bool:
         """Whether the offload fits now and leaves room for those that older ones will need."""
@@ -192,7 +226,7 @@ class HostMemory:
         if self.used + size > self.limit:
             return False
         younger = 0
-        for k in range(len(self.held) - 1, -1, -1):
+        for k in sorted(self.active | {m}, reverse=True):
             own = self.held[k] + (size if k == m else 0)
             due = self.outstanding[k] - (size if k == m and (stage, m) in self.needed else 0)
             if own + due + younger > self.limit:
@@ -206,13 +240,23 @@ class HostMemory:
         self.held[m] += size
         if (stage, m) in self.needed:
             self.outstanding[m] -= size
+        self._note(m)
 
     def waive(self, stage: int, m: int, size: int) -> None:
         """Record that the backward started without the offload that had been set aside for it."""
         if (stage, m) in self.needed:
             self.outstanding[m] -= size
+            self._note(m)
 
     def release(self, m: int, size: int) -> None:
         """Record that the reload has ended."""
         self.used -= size
         self.held[m] -= size
+        self._note(m)
+
+    def _note(self, m: int) -> None:
+        """Keep `active`: the micro-batches that hold something or will need to."""
+        if self.held[m] or self.outstanding[m]:
+            self.active.add(m)
+        else:
+            self.active.discard(m)

@@ -89,8 +89,14 @@ def test_bodies_too_large_to_resolve_are_refused(body: dict[str, object], path: 
 
 
 def test_a_kept_plan_is_a_result() -> None:
+    origin = {"kind": "same_problem", "job_id": "j", "distance": 0.0}
     result = result_of_incumbent(
-        SPEC, INCUMBENT, objective_ns=8, lower_bound_ns=6, reason="time limit"
+        SPEC,
+        INCUMBENT,
+        objective_ns=8,
+        lower_bound_ns=6,
+        reason="time limit",
+        started_from=origin,
     )
     assert result["problem"] == {"micro_batches": 2}
     assert result["schedule"] == {"makespan_ns": 8, "lower_bound_ns": 6}
@@ -98,6 +104,7 @@ def test_a_kept_plan_is_a_result() -> None:
     assert result["certificate"]["objective"] == "makespan"
     assert result["certificate"]["proven_optimal"] is False
     assert result["provenance"]["engine"] == "highs"
+    assert result["provenance"]["started_from"] == origin
 
 
 @pytest.mark.parametrize(("bound", "gap", "proven"), [(None, None, False), (8, 0.0, True)])
@@ -105,7 +112,12 @@ def test_a_kept_plan_knows_what_is_proven(
     bound: int | None, gap: float | None, proven: bool
 ) -> None:
     result = result_of_incumbent(
-        SPEC, INCUMBENT, objective_ns=8, lower_bound_ns=bound, reason="cancelled"
+        SPEC,
+        INCUMBENT,
+        objective_ns=8,
+        lower_bound_ns=bound,
+        reason="cancelled",
+        started_from=None,
     )
     assert result["certificate"]["gap"] == gap
     assert result["certificate"]["proven_optimal"] is proven

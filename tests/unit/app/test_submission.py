@@ -20,7 +20,7 @@ def solve(name: str, state: SolveState, **more: object) -> Solve:
 def test_a_result_comes_before_a_solve_in_flight() -> None:
     done = solve("done", SolveState.SUCCEEDED)
     running = solve("running", SolveState.RUNNING)
-    choice = choose([running, done], NOW)
+    choice = choose([running, done], None, NOW)
     assert (choice.answer, choice.in_flight, choice.stale) == (done, running, ())
 
 
@@ -28,8 +28,8 @@ def test_a_proof_comes_before_a_better_figure_and_that_before_age() -> None:
     proven = solve("proven", SolveState.SUCCEEDED, proven_optimal=True)
     better = solve("better", SolveState.SUCCEEDED, best_objective_ns=8)
     plain = solve("plain", SolveState.SUCCEEDED)
-    assert choose([plain, better, proven], NOW).answer is proven
-    assert choose([plain, better], NOW).answer is better
+    assert choose([plain, better, proven], None, NOW).answer is proven
+    assert choose([plain, better], None, NOW).answer is better
 
 
 def test_only_unproven_plans_of_another_version_are_out_of_date() -> None:
@@ -40,10 +40,23 @@ def test_only_unproven_plans_of_another_version_are_out_of_date() -> None:
         solve("infeasible", SolveState.INFEASIBLE, **old),
         solve("running", SolveState.RUNNING, **old),
     ]
-    assert choose([unproven, *others], NOW).stale == (unproven,)
-    assert choose([unproven], NOW).answer is None
+    assert choose([unproven, *others], None, NOW).stale == (unproven,)
+    assert choose([unproven], None, NOW).answer is None
 
 
 def test_nothing_known_answers_nothing() -> None:
-    choice = choose([], NOW)
+    choice = choose([], None, NOW)
     assert (choice.answer, choice.in_flight, choice.stale) == (None, None, ())
+
+
+def test_what_is_settled_elsewhere_comes_before_a_solve_in_flight_and_a_stale_plan() -> None:
+    running = solve("running", SolveState.RUNNING)
+    stale = solve("stale", SolveState.SUCCEEDED, solver_version="1")
+    settled = solve("settled", SolveState.SUCCEEDED, proven_optimal=True)
+    assert choose([running, stale], settled, NOW).answer is settled
+
+
+def test_a_proof_elsewhere_comes_before_the_unproven_answer_of_the_identical_spec() -> None:
+    unproven = solve("unproven", SolveState.SUCCEEDED, best_objective_ns=9)
+    settled = solve("settled", SolveState.SUCCEEDED, best_objective_ns=9, proven_optimal=True)
+    assert choose([unproven], settled, NOW).answer is settled

@@ -7,7 +7,14 @@ import itertools
 import pytest
 
 from app.models import OVER, Solve, SolveState
-from app.services.transitions import ALLOWED, IllegalTransition, backoff_s, move
+from app.services.transitions import (
+    ALLOWED,
+    Answered,
+    IllegalTransition,
+    backoff_s,
+    end_attempt,
+    move,
+)
 
 STEPS = list(itertools.product(SolveState, SolveState))
 LEGAL = {(source, target) for source, targets in ALLOWED.items() for target in targets}
@@ -40,3 +47,18 @@ def test_nothing_follows_an_end() -> None:
 def test_backoff_grows_to_a_minute() -> None:
     assert [backoff_s(losses) for losses in (1, 2, 3, 4)] == [0, 2, 4, 8]
     assert backoff_s(20) == 60
+
+
+def test_the_stored_bound_is_that_of_the_placement_that_could_be_best() -> None:
+    placements = [{"lower_bound_ns": 9}, {"lower_bound_ns": 6}]
+    result = {
+        "state": "succeeded",
+        "objective_ns": 9,
+        "lower_bound_ns": 9,
+        "document": {"certificate": {"placements": placements}},
+    }
+    solve = Solve(
+        state=SolveState.RUNNING, stop_requested=False, created_at=1, started_at=2, attempt=1
+    )
+    end_attempt(solve, Answered(result), max_crashes=3, max_losses=5, log_tail=[])
+    assert (solve.best_objective_ns, solve.lower_bound_ns) == (9, 6)

@@ -54,15 +54,32 @@ def test_solve_posts_the_file_with_the_options_on_top(
 ) -> None:
     service.on(*POST, ACCEPTED, status=202)
     options = ("--time-limit", "5", "--engine", "highs", "--mipgap", "0.1")
-    result = run("solve", request_file, *options)
+    more = ("--threads", "3", "--seed", "0")
+    result = run("solve", request_file, *options, *more)
     assert result.exit_code == 0
     assert service.body() == {
         "model": "gpt2",
         "cluster": "8xH100",
-        "solver": {"mip_gap": 0.1, "time_limit_s": 5.0, "engine": "highs"},
+        "solver": {
+            "mip_gap": 0.1,
+            "time_limit_s": 5.0,
+            "engine": "highs",
+            "threads": 3,
+            "seed": 0,
+        },
     }
     assert "job j1: queued (miss, position 2 in the queue)" in result.stdout
     assert "loadmaster show j1" in result.stdout
+
+
+def test_an_iteration_budget_takes_the_place_of_the_files_time_limit(
+    service: FakeService, run: Run, tmp_path: Path
+) -> None:
+    service.on(*POST, ACCEPTED, status=202)
+    path = tmp_path / "run.yaml"
+    path.write_text("model: gpt2\nsolver: {time_limit_s: 9, seed: 4}\n")
+    assert run("solve", path, "--iterations", "500").exit_code == 0
+    assert service.body()["solver"] == {"search_iterations": 500, "seed": 4}
 
 
 def test_solve_waits_and_shows_and_stores_the_answer(

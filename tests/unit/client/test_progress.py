@@ -48,11 +48,13 @@ def test_plain_lines_fit_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     assert last.endswith(" s  succeeded  best 14867.123 ms  bound 12449.839 ms  gap 16.26 %")
 
 
+@pytest.mark.parametrize("limit_s", [60.0, None])
 @pytest.mark.parametrize("width", [60, 80, 200])
-def test_bar_cuts_no_number(width: int) -> None:
+def test_bar_cuts_no_number(width: int, limit_s: float | None) -> None:
     file = io.StringIO()
     console = Console(file=file, width=width, force_terminal=True, color_system=None)
-    with progress._Bar(console, 60.0) as bar:
+    with progress._Bar(console, limit_s) as bar:
         bar.show(STATUS)
+        bar.show({**STATUS, "state": "succeeded"})
     assert "best 14867.123 ms" in file.getvalue()
     assert "gap 16.26 %" in file.getvalue()

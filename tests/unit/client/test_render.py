@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from client.render import certificate_lines, infeasibility_lines, render_result
+from client.render import certificate_lines, infeasibility_lines, render_result, start_line
 from tests.unit.client.results import GIB, row, two_device_result
 
 
@@ -152,6 +152,23 @@ def test_certificate_of_an_optimal_schedule() -> None:
     )
 
 
+def test_certificate_says_whether_late_ranks_can_run_out_of_memory() -> None:
+    certificate = two_device_result()["certificate"]
+    certificate |= {"memory_safe_under_jitter": True, "memory_safety": "proven for any durations"}
+    assert certificate_lines(certificate)[-1] == "Safe under jitter: proven for any durations."
+    certificate |= {"memory_safe_under_jitter": False, "memory_safety": "device 0: 9 bytes"}
+    assert certificate_lines(certificate)[-1] == "NOT safe under jitter: device 0: 9 bytes."
+
+
+def test_jitter_is_shown_where_it_was_measured() -> None:
+    result = two_device_result()
+    assert "samples" not in shown(result)
+    result["robustness"] = {"jitter": 0.1, "samples": 200, "p50_ns": 66_000_000}
+    result["robustness"] |= {"p95_ns": 68_500_000}
+    assert "every duration up to 10 % shorter or longer (200 samples)" in shown(result)
+    assert "median 66.000 ms, 95 % within 68.500 ms" in shown(result, width=200)
+
+
 def test_certificate_of_a_plan_kept_from_a_lost_worker() -> None:
     kept = {**two_device_result()["certificate"], "bound_name": None, "bounds": []}
     assert "between 60.000 ms and the 65.000 ms found" in certificate_lines(kept)[1]
@@ -192,3 +209,24 @@ def test_infeasible_result_is_rendered_as_such() -> None:
     output = shown({"problem": None, "infeasibility": {"devices": [1], "bytes": [5]}})
     assert "Infeasible" in output
     assert "device 1" in output
+
+
+@pytest.mark.parametrize(
+    ("start", "words"),
+    [
+        ({"kind": "same_problem", "job_id": "j7", "distance": 0.0}, "this problem (job j7)"),
+        ({"kind": "other_limit", "job_id": "j7", "distance": 0.1}, "another limit (job j7)"),
+        ({"kind": "nearest_profile", "job_id": "j7", "distance": 0.0123}, "job j7, 0.0123 away"),
+        ({"kind": "earlier_attempt"}, "an earlier attempt"),
+    ],
+)
+def test_where_the_answer_started_is_said(start: dict[str, Any], words: str) -> None:
+    result = two_device_result()
+    assert "tarted from" not in shown(result)
+    result["provenance"]["started_from"] = start
+    assert words in shown(result)
+
+
+@pytest.mark.parametrize("start", [None, "stored schedule", {"kind": "unheard of"}])
+def test_a_start_without_words_is_left_out(start: Any) -> None:
+    assert start_line({"started_from": start}) is None

@@ -23,7 +23,17 @@ from tests.brute_force import least_objective, objective_ns
 from tests.problems import problems, uniform_document, uniform_problem
 from tests.random_schedules import random_schedule
 
-NAMES = {"arrival and work", "work and drain", "critical path", "memory-time"}
+NAMES = {
+    "arrival and work",
+    "critical path",
+    "drain idle",
+    "fill and drain idle",
+    "fill idle",
+    "memory-time",
+    "recycling",
+    "tail",
+    "work and drain",
+}
 
 
 def best_ns(problem: PipelineProblem) -> int:

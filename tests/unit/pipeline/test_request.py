@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 from typing import Any
 
 import pytest
@@ -37,7 +38,7 @@ def from_model() -> dict[str, Any]:
 
 def test_spelling_order_names_and_written_out_defaults_do_not_change_the_hash() -> None:
     same = copy.deepcopy(posted())
-    same["solver"] = {"threads": 1, "mip_gap": 0.0, "time_limit_s": 6e1}
+    same["solver"] = {"threads": 2, "mip_gap": 0.0, "time_limit_s": 6e1, "seed": 0}
     problem = same["problem"]
     problem["name"] = "mine"
     problem["objective"] = "makespan"
@@ -55,10 +56,14 @@ def test_spelling_order_names_and_written_out_defaults_do_not_change_the_hash() 
         {"solver": {"time_limit_s": 61}},
         {"solver": {"time_limit_s": 60, "mip_gap": 0.01}},
         {"solver": {"time_limit_s": 60, "offload_strategy": "aggressive"}},
+        {"solver": {"time_limit_s": 60, "seed": 1}},
+        {"solver": {"search_iterations": 60}},
     ],
 )
-def test_options_change_the_hash(change: dict[str, Any]) -> None:
-    assert resolve_request(posted() | change).spec_hash != resolve_request(posted()).spec_hash
+def test_options_change_the_hash_of_the_spec_and_not_of_the_problem(change: dict[str, Any]) -> None:
+    changed = resolve_request(posted() | change)
+    assert changed.spec_hash != resolve_request(posted()).spec_hash
+    assert changed.problem_hash == resolve_request(posted()).problem_hash
 
 
 def test_the_engine_is_kept_apart_from_the_hash() -> None:
@@ -69,10 +74,18 @@ def test_the_engine_is_kept_apart_from_the_hash() -> None:
     assert not resolve_request(posted()).engine_named
 
 
+def test_the_default_engine_is_not_a_named_one() -> None:
+    named = resolve_request(posted() | {"solver": {"engine": "auto"}})
+    assert (named.engine, named.engine_named) == ("auto", False)
+    assert resolve_request(posted()).engine == "auto"
+
+
 def test_a_number_of_the_problem_changes_the_hash() -> None:
     other = posted()
     other["problem"]["stages"][0]["forward_ns"] = 11
     assert resolve_request(other).spec_hash != resolve_request(posted()).spec_hash
+    assert resolve_request(other).problem_hash != resolve_request(posted()).problem_hash
+    assert resolve_request(other).shape_hash == resolve_request(posted()).shape_hash
 
 
 def test_labels_of_a_client_stay_with_it() -> None:
@@ -81,7 +94,39 @@ def test_labels_of_a_client_stay_with_it() -> None:
     assert "secret-host" not in str(resolve_request(labelled).spec)
 
 
-@pytest.mark.parametrize("body", [posted(), from_model()])
+def test_an_iteration_budget_takes_the_place_of_the_time_limit() -> None:
+    resolved = resolve_request(posted() | {"solver": {"search_iterations": 1000, "seed": 7}})
+    options = resolved.resolved.options
+    assert (options.search_iterations, options.seed) == (1000, 7)
+    assert resolved.is_reproducible
+    assert resolved.time_limit_s == 3600
+
+
+def test_an_iteration_budget_and_a_time_limit_exclude_each_other() -> None:
+    with pytest.raises(SpecError, match=r"search_iterations.*time_limit_s"):
+        resolve_request(posted() | {"solver": {"search_iterations": 9, "time_limit_s": 60}})
+
+
+def test_threads_are_at_most_the_cores_that_there_are() -> None:
+    options = resolve_request(posted() | {"solver": {"threads": 64}}).resolved.options
+    assert options.threads == 64
+    assert options.threads_here() == min(64, len(os.sched_getaffinity(0)))
+
+
+def test_specs_stored_before_an_option_existed_are_read_with_its_default() -> None:
+    stored = resolve_request(posted()).spec
+    for name in ("seed", "search_iterations", "offload_time_factor"):
+        del stored["options"][name]
+    assert read_spec(stored).options == resolve_request(posted()).resolved.options
+
+
+SCALED = {"solver": {"offload_time_factor": [0.5, [1, 0.25, 1]]}}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [posted(), from_model(), posted() | SCALED],
+)
 def test_a_spec_reads_back_as_it_was_written(body: dict[str, Any]) -> None:
     spec = resolve_request(body).spec
     assert read_spec(spec).to_document() == spec
@@ -121,6 +166,12 @@ def test_a_model_too_large_for_its_devices_says_so_and_how_to_fit() -> None:
         (posted() | {"solver": {"time_limit_s": float("nan")}}, ("solver", "time_limit_s")),
         (posted() | {"solver": {"engine": "gurobi"}}, ("solver", "engine")),
         (posted() | {"solver": {"mip_gap": 1.5}}, ("solver", "mip_gap")),
+        (posted() | {"solver": {"seed": -1}}, ("solver", "seed")),
+        (posted() | {"solver": {"search_iterations": 0}}, ("solver", "search_iterations")),
+        (
+            posted() | {"solver": {"search_iterations": 9, "engine": "cbc"}},
+            ("solver", "search_iterations"),
+        ),
     ],
 )
 def test_what_is_wrong_is_named(body: dict[str, Any], path: tuple[str, ...]) -> None:

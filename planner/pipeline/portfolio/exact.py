@@ -1,0 +1,123 @@
+"""The exact engines of a solve: MILP (CBC, HiGHS) and CP-SAT, for proof and for improvement."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any, Literal
+
+from planner.pipeline.bounds.lower_bounds import Bound
+from planner.pipeline.bounds.relaxation import relaxation_bound
+from planner.pipeline.cp_sat.improve import CpSatSettings, improve_with_cp_sat
+from planner.pipeline.milp.improve import MilpSettings, improve
+from planner.pipeline.portfolio.state import SolveState
+from planner.pipeline.schedule import Schedule
+from planner.pipeline.spec import Candidate
+
+ExactEngine = Literal["cbc", "highs", "cp_sat"]
+CP_SAT_NAME = "CP-SAT"
+RELAXATION_SHARE = 0.1
+
+
+class ExactStep:
+    """Runs an exact engine on candidates and keeps the figures of each run.
+
+    `figures[placement]` are those of the last run: engine, status, model size, rounds.
+    """
+
+    def __init__(self, state: SolveState, milp_starts: dict[str, Schedule]) -> None:
+        self.state = state
+        self.milp_starts = milp_starts
+        self.figures: dict[str, dict[str, Any]] = {}
+        self.ran_out_of_time = False
+
+    def run(self, engine: ExactEngine) -> None:
+        """The most promising placement first, the others while time remains."""
+        for candidate in self.state.promising():
+            if self.state.is_done():
+                return
+            if not self.state.is_settled(candidate):
+                self._improve(candidate, engine)
+
+    def strengthen_bounds(self) -> None:
+        """The bounds of the MILP's linear relaxation, where the model is small enough."""
+        for candidate in self.state.promising():
+            if self.state.is_done():
+                return
+            self.state.reporter.phase(f"linear relaxation ({candidate.placement})")
+            bound = relaxation_bound(
+                candidate.problem,
+                RELAXATION_SHARE * self.state.seconds_left(),
+                self.state.should_stop,
+            )
+            if bound is not None:
+                self.state.add_bounds(candidate, [bound])
+
+    def _improve(self, candidate: Candidate, engine: ExactEngine) -> None:
+        self.state.reporter.phase(f"{engine} ({candidate.placement})")
+        outcome = (
+            self._run_cp_sat(candidate) if engine == "cp_sat" else self._run_milp(candidate, engine)
+        )
+        self.ran_out_of_time |= outcome["status"] == "time_limit"
+        self.figures[candidate.placement] = {"engine": engine, **outcome}
+
+    def _run_milp(self, candidate: Candidate, engine: Literal["cbc", "highs"]) -> dict[str, Any]:
+        state = self.state
+        options = state.options
+        settings = MilpSettings(
+            engine=engine,
+            time_limit_s=state.seconds_left(),
+            mip_gap=options.mip_gap,
+            threads=options.threads_here(),
+            window_micro_batches=options.milp_window_micro_batches,
+            lower_bound_ns=state.lower_bound(candidate).value_ns,
+        )
+        outcome = improve(
+            candidate.problem,
+            self._start(candidate),
+            settings,
+            state.reporter,
+            state.should_stop,
+            lambda schedule: self._adopt(candidate, schedule, engine),
+        )
+        if outcome.schedule is not None:
+            self._adopt(candidate, outcome.schedule, engine)
+        if outcome.lower_bound_ns is not None:
+            state.add_bounds(candidate, [Bound(engine, outcome.lower_bound_ns)])
+        figures = asdict(outcome)
+        del figures["schedule"], figures["log_tail"]
+        return figures
+
+    def _run_cp_sat(self, candidate: Candidate) -> dict[str, Any]:
+        state = self.state
+        best = state.incumbents.best_of(candidate)
+        settings = CpSatSettings(
+            time_limit_s=state.seconds_left(),
+            mip_gap=state.options.mip_gap,
+            threads=state.options.threads_here(),
+            seed=state.options.seed,
+            lower_bound_ns=state.lower_bound(candidate).value_ns,
+        )
+        outcome = improve_with_cp_sat(
+            candidate.problem,
+            None if best is None else best.schedule,
+            settings,
+            state.reporter,
+            state.should_stop,
+            lambda schedule: self._adopt(candidate, schedule, CP_SAT_NAME),
+        )
+        if outcome.schedule is not None:
+            self._adopt(candidate, outcome.schedule, CP_SAT_NAME)
+        if outcome.lower_bound_ns is not None:
+            state.add_bounds(candidate, [Bound(CP_SAT_NAME, outcome.lower_bound_ns)])
+        figures = asdict(outcome)
+        del figures["schedule"]
+        return figures
+
+    def _adopt(self, candidate: Candidate, schedule: Schedule, found_by: str) -> None:
+        self.state.incumbents.offer(candidate, schedule, found_by)
+
+    def _start(self, candidate: Candidate) -> Schedule | None:
+        if not self.state.options.adaoffload_warm_start:
+            return self.milp_starts.get(candidate.placement)
+        best = self.state.incumbents.best_of(candidate)
+        return None if best is None else best.schedule

@@ -1,0 +1,102 @@
+"""The quick steps of a solve: a stored plan, classic schedules, long iterations, AdaOffload."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from planner.errors import OrderError
+from planner.pipeline.adaoffload import AdaOffloadSettings, adaoffload
+from planner.pipeline.classic.rows import comparison_rows, row_document
+from planner.pipeline.feasibility.decide import sequential_schedule
+from planner.pipeline.objective import objective_ns
+from planner.pipeline.portfolio.state import SolveState
+from planner.pipeline.repair import adapt
+from planner.pipeline.schedule import Schedule
+from planner.pipeline.spec import AS_POSTED, Candidate
+
+STORED = "stored schedule"
+CLASSIC_SHARE, ADAOFFLOAD_SHARE = 0.2, 0.25
+"""Shares of the remaining time that these steps may use."""
+
+
+def start_from_stored(state: SolveState, start: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Take up a stored schedule, re-timed and, for another problem of the shape, repaired.
+
+    Returns where it came from, for the answer; None without a start, or where it does not apply.
+    """
+    if start is None:
+        return None
+    state.reporter.phase("stored schedule")
+    for candidate in state.candidates:
+        if candidate.placement != start["placement"]:
+            continue
+        try:
+            schedule = adapt(candidate.problem, start["schedule"]["ops"], state.stop_check(0.2))
+        except (OrderError, IndexError, KeyError) as error:
+            state.reporter.log(f"the stored schedule does not apply: {error}")
+            return None
+        origin: dict[str, Any] = start.get("origin") or {"kind": "earlier_attempt"}
+        name = start.get("found_by", STORED) if origin["kind"] == "earlier_attempt" else STORED
+        with state.trace.step(STORED):
+            state.incumbents.offer(candidate, schedule, name)
+        return {
+            **origin,
+            "placement": candidate.placement,
+            "found_by": start.get("found_by"),
+            "objective_ns": objective_ns(candidate.problem, schedule),
+        }
+    return None
+
+
+def classic_rows(state: SolveState) -> list[dict[str, Any]]:
+    """The comparison: each classic schedule that fits is also a start for the rest."""
+    state.reporter.phase("classic schedules")
+    rows = []
+    for candidate in state.candidates:
+        posted = candidate.placement == AS_POSTED
+        for row in comparison_rows(candidate.problem, state.stop_check(CLASSIC_SHARE)):
+            if row.hypothetical and not posted:
+                # Where placement is a decision, another candidate has this row for real.
+                continue
+            own = {} if posted else {"placement": candidate.placement}
+            rows.append(row_document(row) | own)
+            if row.fits and not row.hypothetical and row.schedule is not None:
+                state.incumbents.offer(candidate, row.schedule, row.name)
+        if state.incumbents.best_of(candidate) is None:
+            one_at_a_time = partial(sequential_schedule, candidate.problem)
+            state.offer(candidate, one_at_a_time, "one micro-batch at a time")
+    return rows
+
+
+def run_adaoffload(state: SolveState) -> None:
+    """AdaOffload on every candidate that may still improve the answer."""
+    for position, candidate in enumerate(state.candidates):
+        if state.is_done():
+            return
+        if state.is_settled(candidate):
+            continue
+        state.reporter.phase(f"AdaOffload ({candidate.placement})")
+        # Every placement gets a share of the time, not only the first.
+        share = ADAOFFLOAD_SHARE / (len(state.candidates) - position)
+        state.offer(candidate, partial(_adaoffload, state, candidate, share), "AdaOffload")
+
+
+def adaoffload_settings(state: SolveState) -> AdaOffloadSettings:
+    """The heuristic's settings as the request has them."""
+    return AdaOffloadSettings(
+        backward_delay_tolerance_ns=state.options.backward_delay_tolerance_ns,
+        offload_strategy=state.options.offload_strategy,
+        offload_threshold=state.options.offload_threshold,
+    )
+
+
+def _adaoffload(state: SolveState, candidate: Candidate, share: float) -> Schedule:
+    bound_ns = state.lower_bound(candidate).value_ns
+    return adaoffload(
+        candidate.problem,
+        adaoffload_settings(state),
+        state.stop_check(share),
+        lower_bound_ns=bound_ns,
+    )

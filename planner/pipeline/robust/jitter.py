@@ -1,0 +1,134 @@
+"""How long an iteration takes when durations vary and ranks follow order and waits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import ceil
+
+import numpy as np
+import numpy.typing as npt
+
+from planner.compiled import compiled
+from planner.pipeline.problem import Objective, PipelineProblem
+from planner.pipeline.robust.clocks import NO_CYCLE, topological_order
+from planner.pipeline.robust.precedence import PrecedenceGraph, precedence_graph
+from planner.pipeline.schedule import COMPUTE_KINDS, Schedule
+
+EDGES_TO_FOLLOW = 40_000_000
+"""What all samples together follow, about half a second; long schedules get fewer samples."""
+
+FEWEST_SAMPLES = 20
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Jitter:
+    """Quantiles (nearest rank) of the problem's objective over seeded samples.
+
+    In each sample every operation and every latency between stages takes its time multiplied by a
+    factor of its own, drawn uniformly between 1 - `relative` and 1 + `relative`. Epilogues keep
+    their time.
+    """
+
+    relative: float
+    samples: int
+    seed: int
+    p50_ns: int
+    p95_ns: int
+    max_ns: int
+
+
+def jitter(
+    problem: PipelineProblem,
+    schedule: Schedule,
+    *,
+    relative: float = 0.1,
+    seed: int = 0,
+    samples: int = 200,
+) -> Jitter:
+    """Execute the schedule's order and waits under random durations, as early as they allow.
+
+    Takes `samples` at most: the number used depends on the schedule's size only. Memory is not
+    looked at; whether it always suffices is for `verify_any_durations` to say. Raises
+    `ValueError` if the waits deadlock.
+    """
+    graph = precedence_graph(problem, schedule)
+    affordable = EDGES_TO_FOLLOW // max(1, len(graph.before))
+    count = min(samples, max(FEWEST_SAMPLES, affordable))
+    values = sorted(_objectives(problem, graph, relative, np.random.default_rng(seed), count))
+    return Jitter(
+        relative=relative,
+        samples=count,
+        seed=seed,
+        p50_ns=values[ceil(0.5 * count) - 1],
+        p95_ns=values[ceil(0.95 * count) - 1],
+        max_ns=values[-1],
+    )
+
+
+def _objectives(
+    problem: PipelineProblem,
+    graph: PrecedenceGraph,
+    relative: float,
+    random: np.random.Generator,
+    samples: int,
+) -> Iterator[int]:
+    order, caught = topological_order(graph)
+    if caught != NO_CYCLE:
+        raise ValueError("the schedule's waits deadlock")
+    duration_ns = np.array([op.end_ns - op.start_ns for op in graph.ops], dtype=np.float64)
+    epilogue_ns = np.array([device.epilogue_ns for device in problem.devices], dtype=np.float64)
+    device = np.array(
+        [problem.stages[op.stage].device if op.op in COMPUTE_KINDS else -1 for op in graph.ops],
+        dtype=np.int64,
+    )
+    delayed = np.flatnonzero(graph.lag_ns)
+    lag_ns = np.zeros_like(graph.lag_ns)
+    low, high = 1 - relative, 1 + relative
+    for _ in range(samples):
+        lag_ns[delayed] = graph.lag_ns[delayed] * random.uniform(low, high, len(delayed))
+        makespan, span = _spans_ns(
+            order,
+            graph.first,
+            graph.before,
+            graph.at_end,
+            lag_ns,
+            duration_ns * random.uniform(low, high, len(duration_ns)),
+            device,
+            epilogue_ns,
+        )
+        yield round(makespan if problem.objective is Objective.MAKESPAN else span)
+
+
+@compiled
+def _spans_ns(
+    order: npt.NDArray[np.int64],
+    first: npt.NDArray[np.int64],
+    before: npt.NDArray[np.int64],
+    at_end: npt.NDArray[np.bool_],
+    lag_ns: Floats,
+    duration_ns: Floats,
+    device: npt.NDArray[np.int64],
+    epilogue_ns: Floats,
+) -> tuple[float, float]:
+    """Makespan and steady span (rule 7) of the earliest times: a longest path."""
+    start_ns = np.zeros(len(order))
+    first_start_ns = np.full(len(epilogue_ns), np.inf)
+    last_end_ns = np.full(len(epilogue_ns), -np.inf)
+    for v in order:
+        start = 0.0
+        for edge in range(first[v], first[v + 1]):
+            u = before[edge]
+            ready = start_ns[u]
+            if at_end[edge]:
+                ready += duration_ns[u] + lag_ns[edge]
+            start = max(start, ready)
+        start_ns[v] = start
+        d = device[v]
+        if d >= 0:
+            first_start_ns[d] = min(first_start_ns[d], start)
+            last_end_ns[d] = max(last_end_ns[d], start + duration_ns[v] + epilogue_ns[d])
+    spans = last_end_ns - first_start_ns
+    return last_end_ns.max() - first_start_ns.min(), spans.max()

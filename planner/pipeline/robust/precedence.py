@@ -1,0 +1,223 @@
+"""What waits for what when ranks follow a schedule's order instead of its clock.
+
+The executor
+    An executor takes from a schedule the sequence of its operations (by `start_ns`; where starts
+    are equal, as listed) and its waits, and nothing else. Durations and latencies are whatever
+    they turn out to be. Each operation starts once all of this holds:
+
+    * Data: what rules 2 and 3 and the fixed micro-batch order of rule 1 name has ended, and the
+      latency between the two stages is over.
+    * Queue: the operation before it on its queue has ended. A device has a queue of its F, B and
+      W, and each channel of a host link (`PipelineProblem.channel`) one of its O and R. Because
+      operations whose time is 0 occupy nothing (rule 4), they do not queue with the others but
+      have a second queue on each device and channel.
+    * Allocations: the allocation before it in the same memory has started. Starts of F, R and of B
+      allocate on a device, starts of O on a host, if they allocate at least one byte. This
+      concerns scarce memories only, those that cannot hold all that an iteration allocates.
+    * Waits: every operation that the schedule lists for it under `waits` has ended.
+
+    On a GPU the queues are streams, and every line above is an event that another stream waits
+    for; "has started" is an event recorded just before the operation.
+
+Memory
+    The allocations of a scarce memory start in one known sequence. So when the k-th of them has
+    started, exactly k allocations have, and what is sure to be free again are the operations whose
+    end precedes its start in this graph. If durations make everything else late, nothing more is
+    free: the difference is the largest use that any durations can cause at that start.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from planner.pipeline.problem import MicroBatchOrder, PipelineProblem
+from planner.pipeline.schedule import Schedule, TimedOp, Token
+
+MemoryKey = tuple[str, int]
+"""A device or a host, and its number."""
+
+Queue = tuple[str, str, bool]
+"""A device or a channel, and whether its operations take time."""
+
+
+@dataclass
+class FreesOfQueue:
+    """What the operations of one queue free in one memory when they end."""
+
+    positions: list[int] = field(default_factory=list)
+    total_bytes: list[int] = field(default_factory=lambda: [0])
+
+    def add(self, position: int, freed_bytes: int) -> None:
+        self.positions.append(position)
+        self.total_bytes.append(self.total_bytes[-1] + freed_bytes)
+
+    def by(self, ended: int) -> int:
+        """Bytes free again once the first `ended` operations of the queue have ended."""
+        return self.total_bytes[bisect_right(self.positions, ended - 1)]
+
+
+@dataclass
+class ScarceMemory:
+    """A memory that cannot hold all that an iteration allocates in it.
+
+    `allocations` are (operation number, bytes) in the order in which they start; `frees` are kept
+    per queue number.
+    """
+
+    key: MemoryKey
+    limit_bytes: int
+    allocations: list[tuple[int, int]] = field(default_factory=list)
+    frees: dict[int, FreesOfQueue] = field(default_factory=lambda: defaultdict(FreesOfQueue))
+
+
+@dataclass(frozen=True)
+class PrecedenceGraph:
+    """The operations of a schedule, numbered in sequence, and what each waits for.
+
+    What operation v waits for are the entries `first[v]` to `first[v + 1]` of three arrays:
+    `before` (operation number), `at_end` (whether for its end, otherwise for its start) and
+    `lag_ns` (the latency after its end). `queue` and `position` place an operation in its queue.
+    """
+
+    ops: tuple[TimedOp, ...]
+    number: Mapping[Token, int]
+    first: npt.NDArray[np.int64]
+    before: npt.NDArray[np.int64]
+    at_end: npt.NDArray[np.bool_]
+    lag_ns: npt.NDArray[np.float64]
+    queue: npt.NDArray[np.int64]
+    position: npt.NDArray[np.int64]
+    queues: Sequence[Sequence[int]]
+    memories: Sequence[ScarceMemory]
+
+
+def precedence_graph(problem: PipelineProblem, schedule: Schedule) -> PrecedenceGraph:
+    """The graph of a schedule whose operations are complete, and whose waits name only them."""
+    ops = tuple(sorted(schedule.ops, key=lambda op: op.start_ns))
+    number = {op.token: v for v, op in enumerate(ops)}
+    waits: dict[Token, list[Token]] = defaultdict(list)
+    for wait in schedule.waits or ():
+        waits[wait.token] += wait.after
+    memories = {memory.key: memory for memory in _scarce_memories(problem, ops)}
+    queue_numbers: dict[Queue, int] = {}
+    queues: list[list[int]] = []
+    queue, position = [], []
+    first, before, at_end, lag_ns = [0], [], [], []
+
+    def wait_for(u: int, latency_ns: int = 0, end: bool = True) -> None:
+        before.append(u)
+        at_end.append(end)
+        lag_ns.append(latency_ns)
+
+    for v, op in enumerate(ops):
+        token = op.token
+        for earlier, latency_ns in data_dependencies(problem, token):
+            if earlier in number:
+                wait_for(number[earlier], latency_ns)
+        for earlier in waits.get(token, ()):
+            wait_for(number[earlier])
+
+        own = queue_numbers.setdefault(_queue_of(problem, op), len(queues))
+        if own == len(queues):
+            queues.append([])
+        elif queues[own]:
+            wait_for(queues[own][-1])
+        queue.append(own)
+        position.append(len(queues[own]))
+        queues[own].append(v)
+
+        for key, allocated, freed in memory_effects(problem, token):
+            memory = memories.get(key)
+            if memory is None:
+                continue
+            if allocated:
+                if memory.allocations:
+                    wait_for(memory.allocations[-1][0], end=False)
+                memory.allocations.append((v, allocated))
+            if freed:
+                memory.frees[own].add(position[v], freed)
+        first.append(len(before))
+
+    return PrecedenceGraph(
+        ops=ops,
+        number=number,
+        first=np.array(first, dtype=np.int64),
+        before=np.array(before, dtype=np.int64),
+        at_end=np.array(at_end, dtype=np.bool_),
+        lag_ns=np.array(lag_ns, dtype=np.float64),
+        queue=np.array(queue, dtype=np.int64),
+        position=np.array(position, dtype=np.int64),
+        queues=queues,
+        memories=list(memories.values()),
+    )
+
+
+def data_dependencies(problem: PipelineProblem, token: Token) -> Iterator[tuple[Token, int]]:
+    """What must have ended before an operation starts, and for how long (ns), where it exists."""
+    op, s, m = token
+    if op == "F":
+        if s:
+            yield Token("F", s - 1, m), problem.transfers[s - 1].forward_ns[m]
+    elif op == "B":
+        if s + 1 < len(problem.stages):
+            yield Token("B", s + 1, m), problem.transfers[s].backward_ns[m]
+        yield Token("F", s, m), 0
+        yield Token("R", s, m), 0
+    elif op == "W":
+        yield Token("B", s, m), 0
+    elif op == "O":
+        yield Token("F", s, m), 0
+    else:
+        yield Token("O", s, m), 0
+    if m and op in "FBW" and problem.micro_batch_order is MicroBatchOrder.FIXED:
+        yield Token(op, s, m - 1), 0
+
+
+def memory_effects(problem: PipelineProblem, token: Token) -> Iterator[tuple[MemoryKey, int, int]]:
+    """Per memory the bytes that an operation allocates at its start and frees at its end."""
+    op, s, m = token
+    stage = problem.stages[s]
+    device = ("device", stage.device)
+    if op == "F":
+        yield device, stage.activation_bytes[m], 0
+    elif op == "B":
+        yield device, stage.backward_allocation_bytes(m), stage.backward_free_bytes(m)
+    elif op == "W":
+        yield device, 0, stage.late_bytes(m)
+    else:
+        moved = stage.offload_bytes[m]
+        yield device, *((0, moved) if op == "O" else (moved, 0))
+        host = problem.devices[stage.device].host
+        if host is not None:
+            yield ("host", host), *((moved, 0) if op == "O" else (0, moved))
+
+
+def memory_limits(problem: PipelineProblem) -> dict[MemoryKey, int]:
+    """The limit in bytes of every memory that has one."""
+    limits = {
+        ("device", d): device.activation_memory_bytes for d, device in enumerate(problem.devices)
+    } | {("host", h): host.memory_bytes for h, host in enumerate(problem.hosts)}
+    return {key: limit for key, limit in limits.items() if limit is not None}
+
+
+def _scarce_memories(problem: PipelineProblem, ops: Sequence[TimedOp]) -> Iterator[ScarceMemory]:
+    total: dict[MemoryKey, int] = defaultdict(int)
+    for op in ops:
+        for key, allocated, _ in memory_effects(problem, op.token):
+            total[key] += allocated
+    for key, limit in memory_limits(problem).items():
+        if total[key] > limit:
+            yield ScarceMemory(key, limit)
+
+
+def _queue_of(problem: PipelineProblem, op: TimedOp) -> Queue:
+    takes_time = op.end_ns > op.start_ns
+    if op.op in "FBW":
+        return "device", str(problem.stages[op.stage].device), takes_time
+    return *problem.channel(op.stage, op.op), takes_time
