@@ -15,7 +15,7 @@ from planner.pipeline.documents import problem_to_document, read_problem
 from planner.pipeline.feasibility.decide import find_infeasibility, sequential_schedule
 from planner.pipeline.objective import objective_ns
 from planner.pipeline.orders import orders_of
-from planner.pipeline.periodic import direct
+from planner.pipeline.periodic import direct, extend
 from planner.pipeline.periodic.extend import extended
 from planner.pipeline.periodic.long import direct_schedule, extended_schedule, long_schedule
 from planner.pipeline.periodic.sequences import sequences_of_orders, time_sequences
@@ -32,6 +32,7 @@ from tests.referee import check
 @pytest.fixture(autouse=True)
 def _short_search(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(direct, "PATIENCE", 10)
+    monkeypatch.setattr(extend, "INSTANTS", 2)
 
 
 def never_asked(problem: PipelineProblem) -> Schedule | None:
