@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from benchmarks.pipeline import FOLDER, check, milliseconds, wait_for
+from benchmarks.service import FOLDER, check, milliseconds, wait_for
 from client.api import DEFAULT_SERVER, LoadmasterClient
 
 EXAMPLES = FOLDER.parent / "planner" / "examples"

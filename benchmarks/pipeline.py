@@ -1,32 +1,34 @@
 """Posts the benchmark problems to a running service and compares the answers.
 
-    python -m benchmarks.pipeline [--server URL] [--time-limit S] [--engine E] [--checker FILE]
+    python -m benchmarks.pipeline [--server URL] [--time-limit S] [--engines E,E] [--checker FILE]
                                   [NAME ...]
 
-Each answer is set beside the best value known (`problems/best-known.json`) and the best classic
-schedule of its own comparison, and checked by an independent checker program if one is given.
-Writes `results/pipeline.json` and `results/pipeline.md`; exits with 1 if an answer is missing or
-refused by the checker.
+Every problem of `problems/` is solved afresh by each engine in turn. Each answer is set beside
+the best value known (`problems/best-known.json`) and the best classic schedule of its own
+comparison, and checked by an independent checker program if one is given. Writes
+`results/pipeline.json` and `results/pipeline.md` after each problem; exits with 1 if an answer is
+missing or refused by the checker.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 import time
+import urllib.parse
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
-from client.api import DEFAULT_SERVER, TERMINAL_STATES, LoadmasterClient
+from benchmarks.report import as_line, header, summary
+from benchmarks.service import BEST_KNOWN, FOLDER, PROBLEMS, check, wait_for
+from benchmarks.solver_memory import SolverMemory
+from client.api import DEFAULT_SERVER, LoadmasterClient
 from client.errors import ApiError
+from planner.pipeline.options import DEFAULT_ENGINE, Engine
 
-FOLDER = Path(__file__).parent
-PROBLEMS = FOLDER / "problems"
-POLL_S = 0.5
-# These need more than a minute of plain search, or carry published profiles of another size.
-LEFT_OUT_BY_DEFAULT = ("large", "zb-")
+THIS_MACHINE = ("127.0.0.1", "::1", "localhost")
 
 
 def main() -> int:
@@ -34,122 +36,114 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Benchmark the pipeline scheduler.")
     parser.add_argument("--server", default=DEFAULT_SERVER)
     parser.add_argument("--time-limit", type=float, default=60.0)
-    parser.add_argument("--engine", default="cbc")
+    parser.add_argument("--engines", type=read_engines, default=(DEFAULT_ENGINE,))
     parser.add_argument("--checker", type=Path, help="a program that checks a result file")
-    parser.add_argument("names", nargs="*", help="problems; all that are solvable in a minute")
+    parser.add_argument("names", nargs="*", help="problems; all that there are")
     arguments = parser.parse_args()
-    known = json.loads((PROBLEMS / "best-known.json").read_text())
-    names = arguments.names or [n for n in known if not n.startswith(LEFT_OUT_BY_DEFAULT)]
-    rows = []
+    names = arguments.names or sorted(p.stem for p in PROBLEMS.glob("*.json") if p != BEST_KNOWN)
+    best_known = json.loads(BEST_KNOWN.read_text())
+    rows: list[dict[str, Any]] = []
+    print(header(arguments.engines))
     with LoadmasterClient(arguments.server) as client:
         for name in names:
-            row = measure(client, name, known[name], arguments)
+            known = best_known.get(name, {})
+            engines = {e: measure(client, name, known, e, arguments) for e in arguments.engines}
+            row = {"name": name, "best_known_ns": known.get("makespan_ns"), "engines": engines}
             rows.append(row)
             print(as_line(row), flush=True)
-    write_results(rows, arguments)
-    return 0 if all(row["ok"] for row in rows) else 1
+            write_results(rows, arguments)
+    print("", summary(rows, arguments.engines), sep="\n")
+    return 0 if all(m["ok"] for row in rows for m in row["engines"].values()) else 1
 
 
-def wait_for(client: LoadmasterClient, job_id: str) -> dict[str, Any]:
-    """The status of a job once it is over."""
-    while (status := client.status(job_id))["state"] not in TERMINAL_STATES:
-        time.sleep(POLL_S)
-    return status
+def read_engines(text: str) -> tuple[str, ...]:
+    """Engines from a list with commas."""
+    engines = tuple(dict.fromkeys(text.split(",")))
+    if unknown := set(engines) - set(get_args(Engine)):
+        raise argparse.ArgumentTypeError(f"no such engine: {', '.join(sorted(unknown))}")
+    return engines
 
 
 def measure(
-    client: LoadmasterClient, name: str, known: dict[str, Any], arguments: argparse.Namespace
+    client: LoadmasterClient,
+    name: str,
+    known: Mapping[str, Any],
+    engine: str,
+    arguments: argparse.Namespace,
 ) -> dict[str, Any]:
     """Solve one problem afresh and describe the answer."""
     problem = json.loads((PROBLEMS / f"{name}.json").read_text())
-    solver = {"engine": arguments.engine, "time_limit_s": arguments.time_limit}
+    solver = {"engine": engine, "time_limit_s": arguments.time_limit}
+    memory = SolverMemory()
+    is_here = urllib.parse.urlsplit(arguments.server).hostname in THIS_MACHINE
+    sample: Callable[[], None] = memory.sample if is_here else lambda: None
     started = time.monotonic()
     job = client.submit({"problem": problem, "solver": solver, "name": name}, fresh=True)
-    status = wait_for(client, job["id"])
-    row: dict[str, Any] = {
-        "name": name,
-        "state": status["state"],
-        "seconds": round(time.monotonic() - started, 1),
-        "best_known_ns": known.get("makespan_ns"),
-    }
+    status = wait_for(client, job["id"], sample)
+    measured = {"state": status["state"], "seconds": round(time.monotonic() - started, 1)}
     try:
         answer = client.result(job["id"])
     except ApiError as error:
-        return row | {"ok": False, "error": str(error)}
+        return measured | {"ok": False, "error": str(error)}
     if status["state"] == "infeasible":
-        expected = known.get("infeasible", False)
-        return row | {"ok": expected, "devices": answer["infeasibility"]["devices"]}
+        devices = answer["infeasibility"]["devices"]
+        return measured | {"ok": known.get("infeasible", False), "devices": devices}
+    complaint = check(problem, answer["schedule"], arguments.checker)
+    return {
+        **measured,
+        **figures_of(problem, answer),
+        "solver_peak_bytes": memory.peak_bytes,
+        "ok": complaint is None,
+        "error": complaint,
+    }
+
+
+def figures_of(problem: Mapping[str, Any], answer: Mapping[str, Any]) -> dict[str, Any]:
+    """The figures of an answer that has a schedule.
+
+    `best_at_s` is when the answer's schedule was found, in seconds from the solver's start;
+    `device_memory_share` the largest share that a device uses of its limit, None where none has
+    one.
+    """
+    schedule, certificate = answer["schedule"], answer["certificate"]
+    provenance = answer["provenance"]
     fitting = [
         row["makespan_ns"]
         for row in answer["comparison"]
         if row["fits"] and not row["hypothetical"] and row["makespan_ns"]
     ]
-    certificate = answer["certificate"]
-    row |= {
-        "makespan_ns": answer["schedule"]["makespan_ns"],
+    steps: Sequence[Mapping[str, Any]] = provenance.get("steps") or ()
+    shares = [
+        peak / limit
+        for peak, device in zip(schedule["peak_memory_bytes"], problem["devices"], strict=True)
+        if (limit := device.get("activation_memory_bytes"))
+    ]
+    return {
+        "makespan_ns": schedule["makespan_ns"],
         "lower_bound_ns": certificate["lower_bound_ns"],
         "bound_name": certificate["bound_name"],
         "gap": certificate["gap"],
         "proven_optimal": certificate["proven_optimal"],
         "best_classic_ns": min(fitting, default=None),
-        "found_by": answer["provenance"]["found_by"],
+        "best_at_s": steps[-1]["seconds"] if steps else None,
+        "device_memory_share": max(shares, default=None),
+        "found_by": provenance.get("found_by"),
+        "stopped_by": provenance["stopped_by"],
+        "ablation": provenance.get("ablation"),
+        "planner_version": provenance["planner_version"],
     }
-    complaint = check(problem, answer["schedule"], arguments.checker)
-    return row | {"ok": complaint is None, "error": complaint}
 
 
-def check(problem: dict[str, Any], schedule: dict[str, Any], checker: Path | None) -> str | None:
-    """What the independent checker has against a schedule of the problem as it was posted."""
-    if checker is None:
-        return None
-    document = json.dumps({"problem": problem, "schedule": schedule})
-    run = subprocess.run(
-        [sys.executable, str(checker), "-"], input=document, capture_output=True, text=True
-    )
-    return None if run.returncode == 0 else run.stdout.strip() or run.stderr.strip()
-
-
-def milliseconds(value_ns: int | None) -> str:
-    """Nanoseconds as milliseconds for a table."""
-    return "–" if value_ns is None else f"{value_ns / 1e6:.2f}"
-
-
-def as_line(row: dict[str, Any]) -> str:
-    """One row of the table in Markdown."""
-    ratio = (
-        f"{row['makespan_ns'] / row['best_known_ns']:.3f}"
-        if row.get("makespan_ns") and row["best_known_ns"]
-        else "–"
-    )
-    cells = [
-        row["name"],
-        row["state"],
-        milliseconds(row.get("makespan_ns")),
-        milliseconds(row["best_known_ns"]),
-        ratio,
-        milliseconds(row.get("best_classic_ns")),
-        milliseconds(row.get("lower_bound_ns")),
-        "proven" if row.get("proven_optimal") else f"{row.get('gap', 0):.2%}",
-        row.get("found_by") or "–",
-        f"{row['seconds']}",
-        "yes" if row["ok"] else f"NO: {row.get('error')}",
-    ]
-    return "| " + " | ".join(cells) + " |"
-
-
-def write_results(rows: list[dict[str, Any]], arguments: argparse.Namespace) -> None:
+def write_results(rows: Sequence[dict[str, Any]], arguments: argparse.Namespace) -> None:
     """Keep the figures beside the program."""
-    header = (
-        "| problem | state | makespan ms | best known ms | ratio | best fitting classic ms "
-        "| bound ms | gap | found by | seconds | accepted |"
-    )
-    rule = "|" + " --- |" * 11
-    title = f"Pipeline schedules, engine {arguments.engine}, limit {arguments.time_limit:g} s"
-    table = "\n".join([f"# {title}", "", header, rule, *map(as_line, rows), ""])
+    engines = arguments.engines
+    title = f"# Pipeline schedules, {', '.join(engines)}, limit {arguments.time_limit:g} s"
+    table = "\n".join([header(engines), *map(as_line, rows)])
     results = FOLDER / "results"
     results.mkdir(exist_ok=True)
-    (results / "pipeline.md").write_text(table)
-    (results / "pipeline.json").write_text(json.dumps(rows, indent=1) + "\n")
+    (results / "pipeline.md").write_text(f"{title}\n\n{table}\n\n{summary(rows, engines)}\n")
+    document = {"time_limit_s": arguments.time_limit, "engines": engines, "rows": rows}
+    (results / "pipeline.json").write_text(json.dumps(document, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -117,7 +117,7 @@ def serve_command(host: str, port: int, data_dir: Path) -> None:
 @click.option(
     "--engine",
     type=click.Choice(["auto", "cbc", "highs", "cp_sat"]),
-    help="Exact engine; auto takes whichever helps.",
+    help="auto runs every step; the others name the exact engine to use.",
 )
 @click.option("--threads", type=click.IntRange(1), help="Threads of search and engines.")
 @click.option("--seed", type=click.IntRange(0), help="Of what is drawn at random.")

@@ -34,21 +34,37 @@ def comparison_table(result: Mapping[str, Any], width: int) -> Table:
     return _table(columns, names, width, boxed=boxed)
 
 
+def has_figures(row: Mapping[str, Any]) -> bool:
+    """Whether there is a schedule to show; otherwise the row's reason says why not."""
+    return row.get("makespan_ns") is not None
+
+
 def is_out_of_memory(row: Mapping[str, Any]) -> bool:
     """Whether a row has a schedule that does not fit into the memory."""
-    return not row["fits"] and row.get("makespan_ns") is not None
+    return not row["fits"] and has_figures(row)
+
+
+def has_several_placements(rows: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether rows need their placement to be told apart."""
+    return len({row["placement"] for row in rows}) > 1
+
+
+def row_name(row: Mapping[str, Any], with_placement: bool) -> str:
+    """What a row is called in the table and below it."""
+    placement = f" ({row['placement']})" if with_placement else ""
+    return f"{row['name']}{placement}{' *' if row.get('hypothetical') else ''}"
 
 
 def _columns(result: Mapping[str, Any]) -> list[Column]:
     own = _own_row(result)
-    rows = [own, *result["comparison"]]
+    rows = [own, *filter(has_figures, result["comparison"])]
     by_span = result["certificate"]["objective"] == "steady_span"
     value = "steady_span_ns" if by_span else "makespan_ns"
-    several = len({row["placement"] for row in result["comparison"]}) > 1
+    several = has_several_placements(result["comparison"])
     slower = ["" if row is own else _slower(row, value, own[value]) for row in rows]
     peaks = [gibibytes(row.get("peak_memory_bytes")) for row in rows]
     return [
-        Column("Schedule", texts(_row_name(row, several) for row in rows)),
+        Column("Schedule", texts(row_name(row, several) for row in rows)),
         _times(MAKESPAN, "makespan_ns", rows),
         *([_times("Span\nms", "steady_span_ns", rows)] if by_span else []),
         Column(SLOWER, texts(slower), True),
@@ -108,11 +124,6 @@ def _own_row(result: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _row_name(row: Mapping[str, Any], with_placement: bool) -> str:
-    placement = f" ({row['placement']})" if with_placement else ""
-    return f"{row['name']}{placement}{' *' if row.get('hypothetical') else ''}"
-
-
 def _slower(row: Mapping[str, Any], value: str, own_ns: int) -> str:
     if not row["fits"] or row.get(value) is None or not own_ns:
         return "–"
@@ -126,4 +137,4 @@ def _dash(value: Any) -> str:
 def _fits(row: Mapping[str, Any]) -> Text:
     if row["fits"]:
         return Text("yes", style="green")
-    return Text("OOM" if is_out_of_memory(row) else "–", style="red")
+    return Text("OOM", style="red")

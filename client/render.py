@@ -8,9 +8,15 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from client.comparison import comparison_table, is_out_of_memory
+from client.comparison import (
+    comparison_table,
+    has_figures,
+    is_out_of_memory,
+    row_name,
+)
 from client.figures import GIB, gibibytes, milliseconds, percent
 from client.gantt import gantt_chart, legend, without_trailing_blanks
+from client.steps import found_line, start_line, step_table
 
 OBJECTIVES = {"makespan": "makespan", "steady_span": "steady span"}
 
@@ -33,30 +39,18 @@ def render_result(console: Console, result: Mapping[str, Any]) -> None:
     render_certificate(console, result["certificate"])
     if "robustness" in result:
         console.print(Text(jitter_line(result["robustness"])))
-    start = start_line(result["provenance"])
-    if start is not None:
-        console.print(Text(start, style="dim"))
+    render_course(console, result["provenance"])
 
 
-def start_line(provenance: Mapping[str, Any]) -> str | None:
-    """Which stored plan the solve started from, in words; None if from none."""
-    start = provenance.get("started_from")
-    if not isinstance(start, Mapping):
-        return None
-    job = start.get("job_id")
-    match start["kind"]:
-        case "same_problem":
-            return f"Started from the best plan known of this problem (job {job})."
-        case "other_limit":
-            return f"Started from a plan of this problem under another limit (job {job})."
-        case "nearest_profile":
-            near = f"{start['distance']:.3g} away"
-            return (
-                f"Started from the plan of the nearest profile solved before (job {job}, {near})."
-            )
-        case "earlier_attempt":
-            return "Went on from the best plan of an earlier attempt."
-    return None
+def render_course(console: Console, provenance: Mapping[str, Any]) -> None:
+    """How the plan came about: where the solve started, and what each step reached."""
+    for line in (start_line(provenance), found_line(provenance)):
+        if line is not None:
+            console.print(Text(line, style="dim"))
+    table = step_table(provenance, console.width)
+    if table is not None:
+        console.print()
+        console.print(table, crop=False, style="dim")
 
 
 def render_comparison(console: Console, result: Mapping[str, Any]) -> None:
@@ -95,7 +89,8 @@ def certificate_lines(certificate: Mapping[str, Any]) -> list[str]:
             f"The best possible {objective} lies between {milliseconds(bound)} ms{source} "
             f"and the {value} ms found: gap {percent(certificate['gap'], 2)}."
         )
-    others = [b for b in certificate.get("bounds", []) if b["name"] != name]
+    # A bound of 0 says nothing: what it rests on (a memory limit, say) is not there.
+    others = [b for b in certificate.get("bounds", []) if b["name"] != name and b["value_ns"]]
     if others:
         listed = ", ".join(f"{b['name']} {milliseconds(b['value_ns'])} ms" for b in others)
         lines.append(f"Other bounds: {listed}.")
@@ -163,7 +158,7 @@ def _title(problem: Mapping[str, Any]) -> str:
 
 def _notes(problem: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> list[str]:
     notes = []
-    if any(row.get("hypothetical") for row in rows):
+    if any(row.get("hypothetical") for row in filter(has_figures, rows)):
         notes.append("* needs another placement of the stages: its stages are split equally")
     limits = [device.get("activation_memory_bytes") for device in problem["devices"]]
     known = [limit for limit in limits if limit is not None]
@@ -171,12 +166,24 @@ def _notes(problem: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> lis
         least, most = gibibytes([min(known)]), gibibytes([max(known)])
         span = least if least == most else f"{least} to {most}"
         notes.append(f"OOM = out of memory: {span} GiB of a device are left for activations")
-    notes += [
-        f"{row['name']}: {row['reason']}"
-        for row in rows
-        if row.get("reason") and not row["fits"] and not is_out_of_memory(row)
-    ]
-    return notes
+    return notes + _reasons([row for row in rows if not has_figures(row)], rows)
+
+
+def _reasons(without: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Why some rows have no schedule, one line for each reason.
+
+    Placements are named only where the same schedule has one in another placement.
+    """
+    names_of: dict[str, list[str]] = {}
+    for row in without:
+        reason = row.get("reason") or "no schedule"
+        alike = [other for other in rows if other["name"] == row["name"]]
+        differs = any(other.get("reason") != row.get("reason") for other in alike)
+        name = row_name(row, with_placement=True) if differs else row["name"]
+        names = names_of.setdefault(reason, [])
+        if name not in names:
+            names.append(name)
+    return [f"{', '.join(names)}: {reason}" for reason, names in names_of.items()]
 
 
 def _numbers(numbers: Iterable[int]) -> str:

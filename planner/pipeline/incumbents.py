@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
+from planner.pipeline.late_starts import start_late
 from planner.pipeline.objective import objective_ns
 from planner.pipeline.portfolio.trace import Trace
+from planner.pipeline.problem import Objective
 from planner.pipeline.progress import Reporter
 from planner.pipeline.schedule import Schedule
 from planner.pipeline.spec import Candidate
@@ -52,6 +54,8 @@ class Incumbents:
         and at least as good as the best of its candidate.
         """
         self._report_if_due()
+        if candidate.problem.objective is Objective.STEADY_SPAN:
+            schedule = start_late(candidate.problem, schedule)
         known = self.by_placement.get(candidate.placement)
         value = objective_ns(candidate.problem, schedule)
         violations = verify(candidate.problem, schedule)

@@ -15,7 +15,7 @@ from planner.pipeline.schedule import OpKind, TimedOp, Token
 class Simulation:
     """One pass through the iteration. At each instant what ends is applied before what starts.
 
-    `compiled_simulation` does the same for long iterations: whoever changes one changes both.
+    `kernel.event_simulation` does the same for long iterations: whoever changes one changes both.
     """
 
     def __init__(self, problem: PipelineProblem, orders: Orders, enforce_memory: bool) -> None:

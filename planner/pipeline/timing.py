@@ -37,7 +37,7 @@ def time_orders(
     check_complete(problem, orders)
     if sum(map(len, orders.compute)) >= COMPILED_FROM_TOKENS:
         # Only here, so that who times nothing long loads no compiler.
-        from planner.pipeline.compiled_simulation import simulated_ops
+        from planner.pipeline.kernel.event_simulation import simulated_ops
 
         ops = simulated_ops(problem, orders, enforce_memory)
         if ops is not None:

@@ -13,8 +13,9 @@ from math import ceil, gcd
 
 import numpy as np
 
-from planner.pipeline.classic.arrays import Numbers, OrderArrays, joined
 from planner.pipeline.classic.reorder import reordered
+from planner.pipeline.kernel.orders import OrderArrays, joined
+from planner.pipeline.kernel.tables import Integers
 from planner.pipeline.problem import PipelineProblem
 
 SLOTS = 3
@@ -88,7 +89,7 @@ def v_min(problem: PipelineProblem) -> OrderArrays:
     return _v_shaped(problem, [r, 2 * ring - r - 1, 2 * ring + gap + r, 4 * ring + gap - r - 1])
 
 
-def _v_shaped(problem: PipelineProblem, offsets: list[Numbers]) -> OrderArrays:
+def _v_shaped(problem: PipelineProblem, offsets: list[Integers]) -> OrderArrays:
     """Repeat the slots of F down, F up, B down, B up by device; then fill the ends better."""
     stages, count = len(problem.stages), problem.micro_batches
     ring = stages // 2
@@ -106,7 +107,7 @@ def _v_shaped(problem: PipelineProblem, offsets: list[Numbers]) -> OrderArrays:
     return _by_device(problem, sequences)
 
 
-def _sorted(problem: PipelineProblem, slots: Numbers, stages: Numbers) -> Numbers:
+def _sorted(problem: PipelineProblem, slots: Integers, stages: Integers) -> Integers:
     """Operation numbers by slot; `slots` is stacked by kind, chunk and micro-batch."""
     count, total = problem.micro_batches, len(problem.stages)
     m = np.arange(count)
@@ -117,9 +118,9 @@ def _sorted(problem: PipelineProblem, slots: Numbers, stages: Numbers) -> Number
     return chosen[np.argsort(slots[exists], kind="stable")]
 
 
-def _by_device(problem: PipelineProblem, sequences: list[Numbers]) -> OrderArrays:
+def _by_device(problem: PipelineProblem, sequences: list[Integers]) -> OrderArrays:
     """From sequences by rank, the device of stage r being rank r."""
-    by_device: list[Numbers] = [np.empty(0, np.int64)] * len(problem.devices)
+    by_device: list[Integers] = [np.empty(0, np.int64)] * len(problem.devices)
     for r, sequence in enumerate(sequences):
         by_device[problem.stages[r].device] = sequence
     return joined(by_device)

@@ -14,10 +14,11 @@ from itertools import product
 from random import Random
 
 from planner.errors import OrderError
-from planner.pipeline.classic.arrays import OrderArrays, orders_from_arrays, problem_arrays
 from planner.pipeline.classic.list_schedule import FAR, ListPolicy, list_schedule
 from planner.pipeline.classic.timed import timed
 from planner.pipeline.dispatch.policy_search import depth_profile
+from planner.pipeline.kernel.orders import OrderArrays, orders_from_arrays
+from planner.pipeline.kernel.tables import LIMIT, WEIGHT, compute_durations, tables_of
 from planner.pipeline.orders import Orders
 from planner.pipeline.problem import PipelineProblem
 from planner.pipeline.progress import StopCheck, never
@@ -46,7 +47,7 @@ def memory_limited_starts(
     except OrderError:
         return []
     return [
-        (f"list schedule {k + 1} within memory", orders_from_arrays(problem, orders))
+        (f"list schedule {k + 1} within memory", orders_from_arrays(search.tables, orders))
         for k, (_, _, orders) in enumerate(search.leaders)
         if search.fits(orders)
     ]
@@ -59,13 +60,15 @@ class _Search:
         self, problem: PipelineProblem, should_stop: StopCheck, budget_operations: int
     ) -> None:
         self.problem, self.should_stop = problem, should_stop
-        self.arrays = problem_arrays(problem)
+        self.tables = tables_of(problem)
         self.random = Random(0)
-        affordable = budget_operations // self.arrays.operations
+        durations = compute_durations(self.tables)
+        weights = int((durations[WEIGHT] > 0).sum())
+        affordable = budget_operations // (2 * durations[WEIGHT].size + weights)
         self.left = max(LEAST_POLICIES, min(MOST_POLICIES, affordable))
         self.leaders: list[tuple[int, ListPolicy, OrderArrays]] = []
         self.seen: set[ListPolicy] = set()
-        self.delays = [int(table.max()) for table in self.arrays.durations]
+        self.delays = [int(table.max()) for table in durations]
 
     def run(self) -> None:
         """Try the openings, then change leaders in turn until the budget is spent."""
@@ -90,10 +93,10 @@ class _Search:
     def fits(self, orders: OrderArrays) -> bool:
         """Whether the orders keep within the limits without waiting for memory. They do, unless
         operations that take no time overlap others."""
-        peaks = timed(self.problem, orders, self.arrays).peak_memory_bytes
+        peaks = timed(self.problem, orders, self.tables).peak_memory_bytes
         return all(
-            limit < 0 or peak <= limit
-            for peak, limit in zip(peaks, self.arrays.limits.tolist(), strict=True)
+            peak <= limit
+            for peak, limit in zip(peaks, self.tables.devices[:, LIMIT].tolist(), strict=True)
         )
 
     def _sort_leaders(self) -> None:
@@ -107,8 +110,8 @@ class _Search:
             return
         self.seen.add(policy)
         self.left -= 1
-        orders = list_schedule(self.arrays, policy)
-        outcome = timed(self.problem, orders, self.arrays)
+        orders = list_schedule(self.tables, policy)
+        outcome = timed(self.problem, orders, self.tables)
         entry = outcome.objective_ns, policy, orders
         if chain == len(self.leaders):
             self.leaders.append(entry)
@@ -117,7 +120,7 @@ class _Search:
 
     def _openings(self) -> Iterator[ListPolicy]:
         """Depth by memory, 1F1B's and less, with different waits for backwards to come."""
-        problem, arrays = self.problem, self.arrays
+        problem = self.problem
         stages, count = len(problem.stages), problem.micro_batches
         forward, _, weight = self.delays
         depths = {
@@ -126,9 +129,9 @@ class _Search:
             depth_profile(problem, 0.5, 1),
             depth_profile(problem, 2.0, -1),
         }
-        for s, stage in enumerate(problem.stages):
-            limit = int(arrays.limits[stage.device])
-            fits = limit // max(1, int(arrays.activation[s].max())) if limit >= 0 else count
+        for stage in problem.stages:
+            limit = problem.devices[stage.device].activation_memory_bytes
+            fits = count if limit is None else limit // max(1, *stage.activation_bytes)
             depths.add(tuple(max(1, min(fits, stages - k)) for k in range(stages)))
             depths.add(tuple(max(1, (stages - k + 1) * fits // stages) for k in range(stages)))
         choices = product(
@@ -176,7 +179,7 @@ class _Search:
             return replace(policy, weight_delay_ns=delay)
         if random.random() < 0.5:
             return replace(policy, weight_first=not policy.weight_first)
-        if len(set(self.arrays.device_of.tolist())) == stages:
+        if len({stage.device for stage in problem.stages}) == stages:
             return policy
         if random.random() < 0.5:
             return replace(policy, deep_first=not policy.deep_first)

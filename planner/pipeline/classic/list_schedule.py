@@ -15,7 +15,22 @@ import numpy as np
 
 from planner.compiled import compiled
 from planner.errors import OrderError
-from planner.pipeline.classic.arrays import Flags, Numbers, OrderArrays, ProblemArrays, joined
+from planner.pipeline.kernel.orders import OrderArrays, joined
+from planner.pipeline.kernel.tables import (
+    ALLOCATED,
+    BACKWARD,
+    FORWARD,
+    FREED,
+    LAG,
+    LIMIT,
+    UNLIMITED,
+    WEIGHT,
+    Integers,
+    Tables,
+    compute_durations,
+    device_of_stage,
+    grid,
+)
 
 FAR = 2**62
 
@@ -39,26 +54,13 @@ class ListPolicy:
     deep_first: bool = True
 
 
-def list_schedule(
-    arrays: ProblemArrays, policy: ListPolicy, limits: Numbers | None = None
-) -> OrderArrays:
-    """The orders in which the policy starts the operations, within `limits` (-1 is none).
+def list_schedule(tables: Tables, policy: ListPolicy) -> OrderArrays:
+    """The orders in which the policy starts the operations, within the limits of devices.
 
-    `limits` defaults to the problem's. Raises `OrderError` where one micro-batch at a time does
-    not fit without offloads.
+    Raises `OrderError` where one micro-batch at a time does not fit without offloads.
     """
-    devices = len(arrays.limits)
     sequences, lengths, ended = _list_schedule(
-        arrays.durations,
-        arrays.device_of,
-        arrays.has_weight,
-        arrays.forward_hops,
-        arrays.backward_hops,
-        arrays.activation,
-        arrays.backward_allocation,
-        arrays.backward_free,
-        arrays.late,
-        arrays.limits if limits is None else limits,
+        tables,
         np.array(policy.in_flight),
         np.array(policy.held),
         np.array(policy.warm_up),
@@ -66,19 +68,19 @@ def list_schedule(
         policy.weight_first,
         policy.deep_first,
     )
-    if ended < arrays.has_weight.size:
+    if ended < tables.stages * tables.micro_batches:
         raise OrderError("nothing more can start")
-    return joined([sequences[d, : lengths[d]] for d in range(devices)])
+    return joined([sequences[d, :length] for d, length in enumerate(lengths.tolist())])
 
 
 @compiled
 def _outlook(
     m: int,
-    stages: Numbers,
+    stages: Integers,
     chunks: int,
-    phase: Numbers,
-    activation: Numbers,
-    allocation: Numbers,
+    phase: Integers,
+    activation: Integers,
+    allocation: Integers,
 ) -> tuple[int, int]:
     """Bytes that the micro-batch holds on a device, W aside, and the most it will hold there.
 
@@ -105,18 +107,18 @@ def _is_safe(
     s: int,
     m: int,
     limit: int,
-    stages: Numbers,
+    stages: Integers,
     chunks: int,
-    phase: Numbers,
-    activation: Numbers,
-    allocation: Numbers,
-    held: Numbers,
-    peak: Numbers,
+    phase: Integers,
+    activation: Integers,
+    allocation: Integers,
+    held: Integers,
+    peak: Integers,
     oldest: int,
     newest: int,
 ) -> bool:
     """The banker's rule: whether every micro-batch, oldest first, can still go through."""
-    if limit < 0:
+    if limit == UNLIMITED:
         return True
     phase[s, m] = 1
     own_held, own_peak = _outlook(m, stages, chunks, phase, activation, allocation)
@@ -136,26 +138,24 @@ def _is_safe(
 
 @compiled
 def _list_schedule(
-    durations: Numbers,
-    device_of: Numbers,
-    has_weight: Flags,
-    forward_hops: Numbers,
-    backward_hops: Numbers,
-    activation: Numbers,
-    allocation: Numbers,
-    backward_free: Numbers,
-    late: Numbers,
-    limits: Numbers,
-    in_flight: Numbers,
-    held_cap: Numbers,
-    warm_up: Numbers,
-    delays: Numbers,
+    tables: Tables,
+    in_flight: Integers,
+    held_cap: Integers,
+    warm_up: Integers,
+    delays: Integers,
     weight_first: bool,
     deep_first: bool,
-) -> tuple[Numbers, Numbers, int]:
+) -> tuple[Integers, Integers, int]:
     """Sequences by device, their lengths, and how many backwards ran."""
-    far = 2**62
-    _, stages, count = durations.shape
+    far = FAR
+    durations = compute_durations(tables)
+    has_weight = durations[WEIGHT] > 0
+    # The latency before an operation is that of its own stage.
+    forward_lag, backward_lag = grid(tables, FORWARD, LAG), grid(tables, BACKWARD, LAG)
+    activation, allocation = grid(tables, FORWARD, ALLOCATED), grid(tables, BACKWARD, ALLOCATED)
+    backward_free, late = grid(tables, BACKWARD, FREED), grid(tables, WEIGHT, FREED)
+    device_of, limits = device_of_stage(tables), tables.devices[:, LIMIT].copy()
+    stages, count = tables.stages, tables.micro_batches
     devices = len(limits)
     chunk_count = np.zeros(devices, np.int64)
     for s in range(stages):
@@ -202,7 +202,7 @@ def _list_schedule(
             while kind < 0 and m < count:
                 for s in range(stages):
                     e = device_of[s]
-                    fits = limits[e] < 0 or used[e] + activation[s, m] <= limits[e]
+                    fits = used[e] + activation[s, m] <= limits[e]
                     if (
                         kind < 0
                         and next_f[s] == m
@@ -227,7 +227,7 @@ def _list_schedule(
                     continue
                 if b_ready[s, m] > now:
                     coming_backward = min(coming_backward, b_ready[s, m])
-                elif limits[d] >= 0 and used[d] + allocation[s, m] > limits[d]:
+                elif used[d] + allocation[s, m] > limits[d]:
                     short = True
                 elif m < backward_m or (m == backward_m and s > backward):
                     backward, backward_m = s, m
@@ -245,7 +245,7 @@ def _list_schedule(
                     allocation, held[d], peak[d], oldest[d], newest[d],
                 ):  # fmt: skip
                     continue
-                if limits[d] < 0 or used[d] + activation[s, m] <= limits[d]:
+                if used[d] + activation[s, m] <= limits[d]:
                     forward = s
                     crowded = False
                     break
@@ -280,7 +280,7 @@ def _list_schedule(
             newest[d] = max(newest[d], m)
             end = now + durations[0, s, m]
             if s + 1 < stages:
-                f_ready[s + 1, m] = end + forward_hops[s, m]
+                f_ready[s + 1, m] = end + forward_lag[s + 1, m]
                 e, arrival = device_of[s + 1], f_ready[s + 1, m]
             else:
                 b_ready[s, m] = end
@@ -295,7 +295,7 @@ def _list_schedule(
             end = now + durations[1, s, m]
             e, arrival = d, end
             if s:
-                b_ready[s - 1, m] = end + backward_hops[s - 1, m]
+                b_ready[s - 1, m] = end + backward_lag[s - 1, m]
                 e, arrival = device_of[s - 1], b_ready[s - 1, m]
             # A fused backward is done with its W as soon as its turn comes.
             while next_w[s] < next_b[s] and not has_weight[s, next_w[s]]:

@@ -11,44 +11,44 @@ import numpy as np
 
 from planner.compiled import compiled
 from planner.errors import OrderError
-from planner.pipeline.classic.arrays import Flags, Numbers, OrderArrays, ProblemArrays
+from planner.pipeline.kernel.orders import OrderArrays
+from planner.pipeline.kernel.tables import (
+    BACKWARD,
+    FORWARD,
+    LAG,
+    RELOAD,
+    WEIGHT,
+    Integers,
+    Tables,
+    compute_durations,
+    device_of_stage,
+    grid,
+)
 
 
-def earliest_starts(arrays: ProblemArrays, orders: OrderArrays) -> Numbers:
-    """The earliest start of each operation, stacked by kind like durations; -1 where there is none.
+def earliest_starts(tables: Tables, orders: OrderArrays) -> Integers:
+    """The earliest start of each operation by kind, stage and micro-batch; -1 where there is none.
 
     Raises `OrderError` if the orders deadlock, or lack or repeat an operation.
     """
-    starts = _earliest_starts(
-        arrays.durations,
-        arrays.device_of,
-        arrays.has_weight,
-        arrays.forward_hops,
-        arrays.backward_hops,
-        arrays.fixed_order,
-        orders.numbers,
-        orders.first,
-    )
-    complete = len(orders.numbers) == arrays.operations and np.all(starts[:2] >= 0)
-    if not complete or np.any((starts[2] >= 0) != arrays.has_weight):
+    starts = _earliest_starts(tables, *orders)
+    exists = np.ones(starts[:RELOAD].shape, dtype=np.bool_)
+    exists[WEIGHT] = compute_durations(tables)[WEIGHT] > 0
+    if len(orders.numbers) != exists.sum() or np.any((starts[:RELOAD] >= 0) != exists):
         raise OrderError("the order cannot be executed, or lacks an operation")
     return starts
 
 
 @compiled
-def _earliest_starts(
-    durations: Numbers,
-    device_of: Numbers,
-    has_weight: Flags,
-    forward_hops: Numbers,
-    backward_hops: Numbers,
-    fixed_order: bool,
-    numbers: Numbers,
-    first: Numbers,
-) -> Numbers:
-    _, stages, count = durations.shape
+def _earliest_starts(tables: Tables, numbers: Integers, first: Integers) -> Integers:
+    durations = compute_durations(tables)
+    # The latency before an operation is that of its own stage.
+    forward_lag, backward_lag = grid(tables, FORWARD, LAG), grid(tables, BACKWARD, LAG)
+    device_of = device_of_stage(tables)
+    fixed_order = tables.fixed_order != 0
+    stages, count = tables.stages, tables.micro_batches
     devices = len(first) - 1
-    starts = np.full((3, stages, count), -1, np.int64)
+    starts = np.full((5, stages, count), -1, np.int64)
     position = first[:-1].copy()
     began = np.zeros(devices, np.int64)
     free = np.zeros(devices, np.int64)
@@ -74,7 +74,7 @@ def _earliest_starts(
                 if s:
                     if starts[0, s - 1, m] < 0:
                         break
-                    ready = starts[0, s - 1, m] + durations[0, s - 1, m] + forward_hops[s - 1, m]
+                    ready = starts[0, s - 1, m] + durations[0, s - 1, m] + forward_lag[s, m]
             elif kind == 1:
                 if starts[0, s, m] < 0:
                     break
@@ -82,7 +82,7 @@ def _earliest_starts(
                 if s + 1 < stages:
                     if starts[1, s + 1, m] < 0:
                         break
-                    arrival = starts[1, s + 1, m] + durations[1, s + 1, m] + backward_hops[s, m]
+                    arrival = starts[1, s + 1, m] + durations[1, s + 1, m] + backward_lag[s, m]
                     ready = max(ready, arrival)
             else:
                 if starts[1, s, m] < 0:

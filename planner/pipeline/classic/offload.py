@@ -12,8 +12,18 @@ from dataclasses import replace
 import numpy as np
 
 from planner.compiled import compiled
-from planner.pipeline.classic.arrays import Flags, Numbers
-from planner.pipeline.classic.timed import TimedClassic, all_durations
+from planner.pipeline.classic.timed import TimedClassic
+from planner.pipeline.kernel.tables import (
+    BACKWARD,
+    CHANNEL,
+    DURATION,
+    FORWARD,
+    OFFLOAD,
+    RELOAD,
+    Flags,
+    Integers,
+    grid,
+)
 
 
 def with_offloads(timed: TimedClassic, chosen: Flags) -> TimedClassic:
@@ -23,13 +33,13 @@ def with_offloads(timed: TimedClassic, chosen: Flags) -> TimedClassic:
     first that hold theirs longest: whichever leaves less in memory. Limits are ignored; they are
     what the result is compared with.
     """
-    problem, starts = timed.problem, timed.starts
-    able = np.array([stage.offload_bytes for stage in problem.stages]) > 0
+    tables, starts = timed.tables, timed.starts
+    able = tables.can_offload.reshape(chosen.shape) > 0
     stages, micro_batches = np.nonzero(able & chosen)
     if not len(stages):
         return timed
-    ends = starts[0, stages, micro_batches] + timed.arrays.durations[0, stages, micro_batches]
-    alive = (starts[1] - starts[0]).mean(axis=1)[stages]
+    ends = (starts[FORWARD] + grid(tables, FORWARD, DURATION))[stages, micro_batches]
+    alive = (starts[BACKWARD] - starts[FORWARD]).mean(axis=1)[stages]
     return min(
         (
             _served_in_turn(timed, stages[line], micro_batches[line])
@@ -39,28 +49,30 @@ def with_offloads(timed: TimedClassic, chosen: Flags) -> TimedClassic:
     )
 
 
-def _served_in_turn(timed: TimedClassic, stages: Numbers, micro_batches: Numbers) -> TimedClassic:
+def _served_in_turn(timed: TimedClassic, stages: Integers, micro_batches: Integers) -> TimedClassic:
     """Each activation takes its places on the links after those before it in line."""
-    problem, starts = timed.problem, timed.starts.copy()
-    durations = all_durations(problem, timed.arrays)
-    names = [[problem.channel(s, op) for s in range(len(problem.stages))] for op in "OR"]
-    numbers = {name: k for k, name in enumerate(sorted({*names[0], *names[1]}))}
-    out, back = ([numbers[name] for name in row] for row in names)
-    starts[3:, stages, micro_batches] = _placed(
-        starts[0, stages, micro_batches] + durations[0, stages, micro_batches],
-        starts[1, stages, micro_batches],
-        durations[3, stages, micro_batches],
-        durations[4, stages, micro_batches],
-        np.array(out)[stages],
-        np.array(back)[stages],
+    tables, starts = timed.tables, timed.starts.copy()
+    own = stages, micro_batches
+    starts[OFFLOAD][own], starts[RELOAD][own] = _placed(
+        starts[FORWARD][own] + grid(tables, FORWARD, DURATION)[own],
+        starts[BACKWARD][own],
+        grid(tables, OFFLOAD, DURATION)[own],
+        grid(tables, RELOAD, DURATION)[own],
+        grid(tables, OFFLOAD, CHANNEL)[own],
+        grid(tables, RELOAD, CHANNEL)[own],
     )
     return replace(timed, starts=starts)
 
 
 @compiled
 def _placed(
-    ready: Numbers, due: Numbers, out_ns: Numbers, back_ns: Numbers, out: Numbers, back: Numbers
-) -> Numbers:
+    ready: Integers,
+    due: Integers,
+    out_ns: Integers,
+    back_ns: Integers,
+    out: Integers,
+    back: Integers,
+) -> Integers:
     """Starts of O and R of each activation in line, -1 for those that would not be back in time.
 
     `out` and `back` are the channels that O and R take; half duplex links have one for both.
@@ -88,7 +100,7 @@ def _placed(
 
 
 @compiled
-def _earliest(begins: Numbers, ends: Numbers, after: int, length: int) -> int:
+def _earliest(begins: Integers, ends: Integers, after: int, length: int) -> int:
     """The first start from `after` on at which the channel is free for so long."""
     start = after
     if length:
@@ -100,7 +112,7 @@ def _earliest(begins: Numbers, ends: Numbers, after: int, length: int) -> int:
 
 
 @compiled
-def _latest(begins: Numbers, ends: Numbers, before: int, length: int) -> int:
+def _latest(begins: Integers, ends: Integers, before: int, length: int) -> int:
     """The last start at which the channel is free for so long and done by `before`; it may be
     negative."""
     end = before
@@ -114,7 +126,7 @@ def _latest(begins: Numbers, ends: Numbers, before: int, length: int) -> int:
 
 @compiled
 def _take(
-    begins: Numbers, ends: Numbers, taken: Numbers, channel: int, start: int, length: int
+    begins: Integers, ends: Integers, taken: Integers, channel: int, start: int, length: int
 ) -> None:
     """Keep the channel taken from `start` on."""
     if not length:

@@ -10,10 +10,10 @@ from __future__ import annotations
 import numpy as np
 
 from planner.compiled import compiled
-from planner.pipeline.classic.arrays import Numbers
+from planner.pipeline.kernel.tables import Integers
 
 
-def reordered(slots: Numbers) -> tuple[Numbers, Numbers]:
+def reordered(slots: Integers) -> tuple[Integers, Integers]:
     """Slots of F down, F up, B down and B up by device and micro-batch, and of each device's W.
 
     `slots[device, kind, micro-batch]` are those of the repeated block; W take the free slots, the
@@ -34,7 +34,7 @@ def reordered(slots: Numbers) -> tuple[Numbers, Numbers]:
 
 
 @compiled
-def _weight_slots(slots: Numbers, length: int) -> Numbers:
+def _weight_slots(slots: Integers, length: int) -> Integers:
     """W in the slots that nothing else takes, as soon as its backward is over."""
     devices, _, count = slots.shape
     weights = np.zeros((devices, 2 * count), np.int64)
@@ -54,7 +54,7 @@ def _weight_slots(slots: Numbers, length: int) -> Numbers:
 
 
 @compiled
-def _held(slots: Numbers, weights: Numbers, length: int) -> Numbers:
+def _held(slots: Integers, weights: Integers, length: int) -> Integers:
     """Chunks that each device holds after each slot."""
     devices, _, count = slots.shape
     held = np.zeros((devices, length), np.int64)
@@ -70,12 +70,12 @@ def _held(slots: Numbers, weights: Numbers, length: int) -> Numbers:
 
 
 @compiled
-def _peak(slots: Numbers, weights: Numbers, length: int) -> int:
+def _peak(slots: Integers, weights: Integers, length: int) -> int:
     return int(_held(slots, weights, length).max())
 
 
 @compiled
-def _after(slots: Numbers, d: int, kind: int, m: int) -> int:
+def _after(slots: Integers, d: int, kind: int, m: int) -> int:
     """The first slot after what an F or B depends on."""
     devices = len(slots)
     after = 0
@@ -92,8 +92,8 @@ def _after(slots: Numbers, d: int, kind: int, m: int) -> int:
 
 @compiled
 def _left_shift(
-    slots: Numbers, weights: Numbers, length: int, steady: tuple[int, int], peak: int
-) -> tuple[Numbers, Numbers]:
+    slots: Integers, weights: Integers, length: int, steady: tuple[int, int], peak: int
+) -> tuple[Integers, Integers]:
     devices, _, count = slots.shape
     slots, weights = slots.copy(), weights.copy()
     held = _held(slots, weights, length)
@@ -150,7 +150,7 @@ def _left_shift(
 
 
 @compiled
-def _squeezed(slots: Numbers, weights: Numbers, length: int) -> tuple[Numbers, Numbers]:
+def _squeezed(slots: Integers, weights: Integers, length: int) -> tuple[Integers, Integers]:
     """The earliest slots in which everything runs in the same sequence on each device."""
     devices, _, count = slots.shape
     taken = np.full((devices, length), -1)
@@ -178,7 +178,7 @@ def _squeezed(slots: Numbers, weights: Numbers, length: int) -> tuple[Numbers, N
 
 
 @compiled
-def _left_shift_cool_down(slots: Numbers, length: int, after_slot: int, peak: int) -> Numbers:
+def _left_shift_cool_down(slots: Integers, length: int, after_slot: int, peak: int) -> Integers:
     """What comes after the first device's last forward moves to the earliest possible slot, with W
     in whatever slots are left."""
     devices, _, count = slots.shape
@@ -214,7 +214,7 @@ def _left_shift_cool_down(slots: Numbers, length: int, after_slot: int, peak: in
 
 @compiled
 def _run_slots(
-    taken: Numbers, start: int, stop: int, count: int, held: int, owed: int
+    taken: Integers, start: int, stop: int, count: int, held: int, owed: int
 ) -> tuple[int, int, int]:
     """Chunks held and W owed after some slots of one device, and the most that it held."""
     most = held

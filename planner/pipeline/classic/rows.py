@@ -13,6 +13,7 @@ from planner.pipeline.classic import placement as placements
 from planner.pipeline.classic import schedules
 from planner.pipeline.classic.placement import Placement
 from planner.pipeline.classic.timed import TimedClassic
+from planner.pipeline.kernel.tables import WEIGHT, compute_durations
 from planner.pipeline.problem import PipelineProblem
 from planner.pipeline.progress import StopCheck, never
 from planner.pipeline.schedule import Schedule
@@ -155,7 +156,11 @@ class _Placed:
             return self._row(name, None, NOT_REACHED)
         timed = make(self.problem)
         reason = shortage(timed)
-        if reason is None and fills_with_weights and not timed.arrays.has_weight.any():
+        if (
+            reason is None
+            and fills_with_weights
+            and not compute_durations(timed.tables)[WEIGHT].any()
+        ):
             return self._row(name, timed, FUSED_NOTE, fits=True)
         return self._row(name, timed, reason, fits=reason is None)
 

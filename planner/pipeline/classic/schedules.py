@@ -14,12 +14,6 @@ from itertools import count
 import numpy as np
 
 from planner.errors import OrderError
-from planner.pipeline.classic.arrays import (
-    Flags,
-    Numbers,
-    ProblemArrays,
-    problem_arrays,
-)
 from planner.pipeline.classic.blocks import grouped_interleaved, least_group, v_half, v_min
 from planner.pipeline.classic.list_schedule import FAR, ListPolicy, list_schedule
 from planner.pipeline.classic.offload import with_offloads
@@ -33,6 +27,19 @@ from planner.pipeline.classic.timed import TimedClassic, from_schedule, timed, t
 from planner.pipeline.dispatch.list_scheduling import dispatch
 from planner.pipeline.dispatch.policy import DispatchPolicy, every, unlimited
 from planner.pipeline.dispatch.policy_search import depth_profile
+from planner.pipeline.kernel.tables import (
+    ALLOCATED,
+    BACKWARD,
+    DURATION,
+    FORWARD,
+    FREED,
+    LIMIT,
+    WEIGHT,
+    Flags,
+    Tables,
+    tables_of,
+    without_limits,
+)
 from planner.pipeline.problem import PipelineProblem
 from planner.pipeline.progress import StopCheck, never
 from planner.pipeline.timing import schedule_from_ops
@@ -85,15 +92,14 @@ def zero_bubble_h2_schedule(problem: PipelineProblem) -> TimedClassic:
 def zero_bubble_v_schedule(problem: PipelineProblem) -> TimedClassic:
     """ZB-V (arXiv 2405.15362) on a V-shaped placement, 2p chunks in memory: the better of the
     pattern for equal times and a list schedule under the same memory."""
-    arrays = problem_arrays(problem)
+    tables = tables_of(problem)
     depth = len(problem.stages)
-    counted, limits = _counting_chunks(arrays, depth)
     free = unlimited(problem)
     base = ListPolicy(free, free, (0,) * depth, first_backward_delay_ns=0, weight_delay_ns=0)
     return _best(
         [
-            timed(problem, zero_bubble_v(problem), arrays),
-            *_listed(problem, arrays, counted, limits, base),
+            timed(problem, zero_bubble_v(problem), tables),
+            *_listed(problem, tables, _counting_chunks(tables, depth), base),
         ]
     )
 
@@ -199,31 +205,30 @@ def _best(candidates: list[TimedClassic]) -> TimedClassic:
 
 def _zero_bubble(problem: PipelineProblem, depth: tuple[int, ...], held: int) -> TimedClassic:
     """The better of two list schedules: W only in gaps that it fills, or in every gap."""
-    arrays = problem_arrays(problem)
+    tables = tables_of(problem)
     policy = ListPolicy(depth, (held,) * len(depth), depth, weight_delay_ns=0)
-    return _best(list(_listed(problem, arrays, arrays, np.full_like(arrays.limits, -1), policy)))
+    return _best(list(_listed(problem, tables, without_limits(tables), policy)))
 
 
 def _listed(
-    problem: PipelineProblem,
-    arrays: ProblemArrays,
-    counted: ProblemArrays,
-    limits: Numbers,
-    policy: ListPolicy,
+    problem: PipelineProblem, tables: Tables, counted: Tables, policy: ListPolicy
 ) -> Iterator[TimedClassic]:
-    """The policy's list schedules with W only in gaps that it fills, and with W in every gap."""
+    """The policy's list schedules with W only in gaps that it fills, and with W in every gap.
+
+    `counted` has the memory and the limits to plan with.
+    """
     for choice in (policy, replace(policy, weight_delay_ns=FAR)):
-        yield timed(problem, list_schedule(counted, choice, limits), arrays)
+        yield timed(problem, list_schedule(counted, choice), tables)
 
 
-def _counting_chunks(arrays: ProblemArrays, chunks: int) -> tuple[ProblemArrays, Numbers]:
+def _counting_chunks(tables: Tables, chunks: int) -> Tables:
     """Memory counted in chunks: each holds 1 from F to W (to B if fused), of `chunks` in all."""
-    one, zero = np.ones_like(arrays.activation), np.zeros_like(arrays.activation)
-    counted = replace(
-        arrays,
-        activation=one,
-        backward_allocation=zero,
-        backward_free=np.where(arrays.has_weight, 0, 1),
-        late=np.where(arrays.has_weight, 1, 0),
-    )
-    return counted, np.full_like(arrays.limits, chunks)
+    ops, devices = tables.ops.copy(), tables.devices.copy()
+    by_kind = ops.reshape(5, tables.stages * tables.micro_batches, -1)
+    has_weight = by_kind[WEIGHT, :, DURATION] > 0
+    by_kind[:, :, [ALLOCATED, FREED]] = 0
+    by_kind[FORWARD, :, ALLOCATED] = 1
+    by_kind[BACKWARD, :, FREED] = ~has_weight
+    by_kind[WEIGHT, :, FREED] = has_weight
+    devices[:, LIMIT] = chunks
+    return tables._replace(ops=ops, devices=devices)

@@ -5,15 +5,15 @@ The end of its input is the request to stop.
 
 from __future__ import annotations
 
+import json
 import os
-import pickle
 import signal
 import sys
 import threading
 from typing import Any
 
 from planner.errors import OrderError
-from planner.pipeline.cp_sat.search import improve_here
+from planner.pipeline.cp_sat.messages import Task, outcome_document, to_line
 from planner.pipeline.schedule import Schedule
 
 
@@ -25,7 +25,7 @@ class _Sender:
 
     def send(self, kind: str, value: Any) -> None:
         """One message, at once."""
-        pickle.dump((kind, value), self._stream)
+        self._stream.write(to_line({"kind": kind, "value": value}))
         self._stream.flush()
 
     def log(self, line: str) -> None:
@@ -38,7 +38,7 @@ class _Sender:
 
     def incumbent(self, schedule: Schedule) -> None:
         """A better schedule."""
-        self.send("incumbent", schedule)
+        self.send("incumbent", schedule.to_document(None))
 
 
 def main() -> None:
@@ -48,7 +48,9 @@ def main() -> None:
     # Whatever the solver prints must not come between the messages.
     sender = _Sender(os.dup(sys.stdout.fileno()))
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    problem, start, settings = pickle.load(sys.stdin.buffer)
+    line = sys.stdin.buffer.readline()
+    if not line:
+        return
     stop = threading.Event()
 
     def wait_for_end_of_input() -> None:
@@ -58,12 +60,18 @@ def main() -> None:
         stop.set()
 
     threading.Thread(target=wait_for_end_of_input, daemon=True).start()
+    # Only now, since it loads OR-Tools: the parent waits until its task has been read.
+    from planner.pipeline.cp_sat.search import improve_here
+
+    task = Task.read(json.loads(line))
     try:
-        outcome = improve_here(problem, start, settings, sender, stop.is_set, sender.incumbent)
+        outcome = improve_here(
+            task.problem, task.start, task.settings, sender, stop.is_set, sender.incumbent
+        )
     except OrderError as error:
         sender.send("infeasible", str(error))
     else:
-        sender.send("outcome", outcome)
+        sender.send("outcome", outcome_document(outcome))
 
 
 if __name__ == "__main__":

@@ -7,25 +7,35 @@ OR-Tools: the search runs in a child process, which also keeps a crash of the so
 
 from __future__ import annotations
 
-import pickle
+import contextlib
+import json
 import queue
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import IO, Any, Literal, Protocol
+from typing import IO, Any, Protocol
 
 from planner.errors import OrderError, SolverCrash
+from planner.pipeline.cp_sat.messages import (
+    CpSatOutcome,
+    CpSatSettings,
+    Status,
+    Task,
+    read_outcome,
+    read_schedule,
+    to_line,
+)
 from planner.pipeline.problem import PipelineProblem
 from planner.pipeline.schedule import Schedule
 
-Status = Literal["optimal", "gap", "time_limit", "stopped"]
-
+CHILD = ("-m", "planner.pipeline.cp_sat.child")
 POLL_S = 0.05
-GRACE_S = 2.0
-"""How long the child may take to end after a stop request or its time limit."""
+STOP_GRACE_S = 0.7
+"""How long the child may take to end after a stop request."""
+OVERTIME_S = 2.0
+"""How long it may take beyond its time limit, which it counts from when it has loaded OR-Tools."""
 
 
 class Report(Protocol):
@@ -34,31 +44,6 @@ class Report(Protocol):
     def log(self, line: str) -> None: ...
 
     def bound(self, name: str, value_ns: int) -> None: ...
-
-
-@dataclass(frozen=True)
-class CpSatSettings:
-    """`mip_gap` is relative. `lower_bound_ns` is already proven on the problem's objective."""
-
-    time_limit_s: float
-    mip_gap: float
-    threads: int
-    seed: int
-    lower_bound_ns: int
-
-
-@dataclass(frozen=True)
-class CpSatOutcome:
-    """`schedule` is better than the start, or None. `lower_bound_ns` bounds the problem's own
-    objective; None if nothing was proven beyond what was known. `rounds` has one entry per run
-    of the solver; the counts are those of the largest model."""
-
-    schedule: Schedule | None
-    lower_bound_ns: int | None
-    status: Status
-    variables: int
-    constraints: int
-    rounds: list[dict[str, Any]]
 
 
 def improve_with_cp_sat(
@@ -76,15 +61,14 @@ def improve_with_cp_sat(
     start and the problem is infeasible, `SolverCrash` if the child process dies by itself.
     """
     child = subprocess.Popen(
-        [sys.executable, "-m", "planner.pipeline.cp_sat.child"],
+        [sys.executable, *CHILD],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )
     with child:
         try:
-            return _Follower(child, report, on_incumbent).follow(
-                (problem, start, settings), settings.time_limit_s, should_stop
-            )
+            task = Task(problem, start, settings)
+            return _Follower(child, task, report, on_incumbent).follow(should_stop)
         finally:
             child.kill()
 
@@ -95,71 +79,97 @@ class _Follower:
     def __init__(
         self,
         child: subprocess.Popen[bytes],
+        task: Task,
         report: Report,
         on_incumbent: Callable[[Schedule], None] | None,
     ) -> None:
         self._child = child
+        self._task = task
         self._report = report
         self._on_incumbent = on_incumbent
-        self._messages: queue.SimpleQueue[tuple[str, Any] | None] = queue.SimpleQueue()
+        self._messages: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
+        self._has_ended = False
         self._best: Schedule | None = None
         self._bound_ns: int | None = None
+        self._outcome: CpSatOutcome | None = None
 
-    def follow(
-        self, task: object, time_limit_s: float, should_stop: Callable[[], bool]
-    ) -> CpSatOutcome:
+    def follow(self, should_stop: Callable[[], bool]) -> CpSatOutcome:
         """Hand over the task, and return the child's outcome or what is known without it."""
-        assert self._child.stdin is not None
         assert self._child.stdout is not None
         reader = threading.Thread(target=_read, args=(self._child.stdout, self._messages))
         reader.start()
-        pickle.dump(task, self._child.stdin)
-        self._child.stdin.flush()
-        ends = time.monotonic() + time_limit_s + GRACE_S
-        stopped = False
         try:
-            while time.monotonic() < ends:
-                try:
-                    message = self._messages.get(timeout=POLL_S)
-                except queue.Empty:
-                    message = ("nothing", None)
-                if message is None:
-                    raise SolverCrash("the process of CP-SAT ended without an outcome", [])
-                outcome = self._handle(*message)
-                if outcome is not None:
-                    return outcome
-                if not stopped and should_stop():
-                    stopped = True
-                    self._child.stdin.close()
-                    ends = time.monotonic() + GRACE_S
+            self._hand_over()
+            status = self._wait(should_stop)
         finally:
             self._child.kill()
             reader.join()
-        status: Status = "stopped" if stopped else "time_limit"
-        return CpSatOutcome(self._best, self._bound_ns, status, 0, 0, [])
+        # What the child has said counts, even if it was not heard before the child was killed.
+        while self._outcome is None and not self._has_ended:
+            self._take(0)
+        return self._outcome or CpSatOutcome(self._best, self._bound_ns, status, 0, 0, [])
 
-    def _handle(self, kind: str, value: Any) -> CpSatOutcome | None:
+    def _hand_over(self) -> None:
+        assert self._child.stdin is not None
+        try:
+            self._child.stdin.write(to_line(self._task.to_document()))
+            self._child.stdin.flush()
+        except BrokenPipeError:
+            # The child is gone, as the end of its messages tells; what is left for it is dropped.
+            with contextlib.suppress(BrokenPipeError):
+                self._child.stdin.close()
+
+    def _wait(self, should_stop: Callable[[], bool]) -> Status:
+        """Until there is an outcome, or the time is up after which the child is not waited for."""
+        assert self._child.stdin is not None
+        status: Status = "time_limit"
+        ends = time.monotonic() + self._task.settings.time_limit_s + OVERTIME_S
+        while self._outcome is None and time.monotonic() < ends:
+            self._take(POLL_S)
+            if self._has_ended and status != "stopped":
+                raise SolverCrash("the process of CP-SAT ended without an outcome", [])
+            if self._has_ended:
+                break
+            if status != "stopped" and should_stop():
+                status = "stopped"
+                self._child.stdin.close()
+                ends = time.monotonic() + STOP_GRACE_S
+        return status
+
+    def _take(self, timeout_s: float) -> None:
+        """Handle the child's next message, if one comes in time."""
+        try:
+            message = self._messages.get(timeout=timeout_s)
+        except queue.Empty:
+            return
+        if message is None:
+            self._has_ended = True
+        else:
+            self._handle(**message)
+
+    def _handle(self, kind: str, value: Any) -> None:
         if kind == "log":
             self._report.log(value)
         elif kind == "bound":
-            self._bound_ns = value[1]
-            self._report.bound(*value)
+            name, bound_ns = value
+            self._bound_ns = bound_ns
+            self._report.bound(name, bound_ns)
         elif kind == "incumbent":
-            self._best = value
+            self._best = read_schedule(self._task.problem, value)
             if self._on_incumbent is not None:
-                self._on_incumbent(value)
+                self._on_incumbent(self._best)
         elif kind == "infeasible":
             raise OrderError(value)
         elif kind == "outcome":
-            outcome: CpSatOutcome = value
-            return outcome
-        return None
+            self._outcome = read_outcome(self._task.problem, value)
 
 
-def _read(stream: IO[bytes], messages: queue.SimpleQueue[tuple[str, Any] | None]) -> None:
+def _read(stream: IO[bytes], messages: queue.SimpleQueue[dict[str, Any] | None]) -> None:
     """Put every message of the child into a queue, and None at its end."""
     try:
-        while True:
-            messages.put(pickle.load(stream))
-    except (EOFError, pickle.UnpicklingError, ValueError, OSError):
-        messages.put(None)
+        for line in stream:
+            messages.put(json.loads(line))
+    except (ValueError, OSError):
+        # A message that was cut short when the child was killed, or a pipe that is closed.
+        pass
+    messages.put(None)

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from planner.pipeline.cp_sat.formulation import BuildStopped
-from planner.pipeline.cp_sat.improve import CpSatOutcome, CpSatSettings, Report, Status
+from planner.pipeline.cp_sat.improve import Report
+from planner.pipeline.cp_sat.messages import CpSatOutcome, CpSatSettings, Status
 from planner.pipeline.cp_sat.model import build_model
 from planner.pipeline.cp_sat.neighbourhoods import NeighbourhoodSearch
 from planner.pipeline.cp_sat.readback import best_schedule, decided_ops

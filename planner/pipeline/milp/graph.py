@@ -121,13 +121,18 @@ class PrecedenceGraph:
                 self.add_sequence(i, index[Token("B", s, m)])
 
     def _add_micro_batch_order(self) -> None:
-        """F, B and W in micro-batch order; O and R too where they may change places."""
+        """F, B and W in micro-batch order; O and R too where they may change places.
+
+        The rule orders neighbours only: where a micro-batch has no W, those of the one before and
+        the one after it are free.
+        """
         previous: dict[tuple[str, int], int] = {}
-        for i, (op, s, _) in enumerate(self.tokens):
+        for i, (op, s, m) in enumerate(self.tokens):
             if op in "OR" and not transfers_alike(self.problem, s):
                 continue
-            if (op, s) in previous:
-                self.add_sequence(previous[op, s], i)
+            before = previous.get((op, s))
+            if before is not None and (op in "OR" or self.tokens[before].micro_batch == m - 1):
+                self.add_sequence(before, i)
             previous[op, s] = i
 
     def close(self) -> None:

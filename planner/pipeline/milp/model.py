@@ -54,14 +54,17 @@ def anything(a: int, b: int) -> bool:
 
 @dataclass(frozen=True)
 class PipelineModel:
-    """A built model: the formulation, its objective column and the divisor of all times."""
+    """A built model: the formulation, its objective column, the divisor of all times, and the grid
+    on which the optimal objective lies: the divisor for a makespan, 1 ns for a steady span."""
 
     build: Formulation
     objective: int
     divisor_ns: int
+    grid_ns: int
 
     def bound_ns(self, units: float, printed_digits: int) -> int:
-        """A solver's bound as a bound in ns: never above the truth, rounded up to the divisor.
+        """A solver's bound as a bound in ns: never above the truth, rounded up to the grid
+        on which the objective's optimum lies.
 
         Solvers satisfy rows and integrality within 1e-6, which big-M turns into a share of the
         horizon, and they print `printed_digits` significant digits; that much is taken off
@@ -69,8 +72,8 @@ class PipelineModel:
         """
         tolerance = 1e-2 + 2e-6 * self.build.units(self.build.windows.horizon_ns)
         tolerance += abs(units) * 0.5 * 10.0 ** (1 - printed_digits)
-        multiples = math.ceil((units - tolerance) * self.build.unit_ns / self.divisor_ns)
-        return max(0, multiples * self.divisor_ns)
+        multiples = math.ceil((units - tolerance) * self.build.unit_ns / self.grid_ns)
+        return max(0, multiples * self.grid_ns)
 
 
 def build_model(
@@ -108,7 +111,9 @@ def build_model(
     while horizon / unit > LARGEST_UNITS:
         unit *= 10
     build = Formulation(graph, windows, unit, may_change, should_end)
-    objective = _add_objective(build, horizon, lower_bound_ns, integral=unit == divisor)
+    # Off the grid, a steady span may be shorter than on it (see `bounds.lower_bounds`).
+    grid = divisor if problem.objective is Objective.MAKESPAN else 1
+    objective = _add_objective(build, horizon, lower_bound_ns, integral=unit == grid)
     _add_precedences(build)
     _add_exclusivity(build)
     add_channels(build)
@@ -121,7 +126,7 @@ def build_model(
         # Engines take a model without integers for an LP, whose end they report in another way.
         idle = build.add_binary(Column("idle"))
         build.add_at_most_zero(Row(-1.0).add_literal(idle, 1))
-    return PipelineModel(build, objective, divisor)
+    return PipelineModel(build, objective, divisor, grid)
 
 
 def _horizon_ns(problem: PipelineProblem, best_ns: int | None, divisor: int) -> int:

@@ -12,12 +12,19 @@ from random import Random
 
 import numpy as np
 
-from planner.pipeline.compiled_simulation import NO_LIMIT, IntArray
+from planner.pipeline.kernel.tables import (
+    BACKWARD,
+    FORWARD,
+    UNLIMITED,
+    WEIGHT,
+    Integers,
+    tables_of,
+)
 from planner.pipeline.periodic.greedy import FAR, GreedyPolicy, greedy_starts
 from planner.pipeline.periodic.insertion import insertion_starts
 from planner.pipeline.periodic.offloads import with_offloads
 from planner.pipeline.periodic.one_chunk import OneChunk, one_chunk_of
-from planner.pipeline.periodic.sequences import B, F, Sequences, W, time_sequences
+from planner.pipeline.periodic.sequences import Sequences, time_sequences
 from planner.pipeline.problem import Objective, PipelineProblem
 from planner.pipeline.progress import StopCheck
 
@@ -78,18 +85,18 @@ class DirectSearch:
         self._adopt(starts)
         return True
 
-    def _adopt(self, starts: IntArray) -> None:
+    def _adopt(self, starts: Integers) -> None:
         value = self._objective_ns(starts)
         if self.best_ns is None or value < self.best_ns:
             self.best_ns, self.best = value, sequences_of_starts(self.problem, self.chunk, starts)
 
-    def _objective_ns(self, starts: IntArray) -> int:
+    def _objective_ns(self, starts: Integers) -> int:
         lengths = np.stack([self.chunk.forward, self.chunk.backward, self.chunk.weight])
         ends = np.where(starts >= 0, starts + lengths[:, :, None], -1).max(axis=(0, 2))
         ends += np.array([self.problem.devices[s.device].epilogue_ns for s in self.problem.stages])
         if self.problem.objective is Objective.MAKESPAN:
             return int(ends.max())
-        return int((ends - starts[F, :, 0]).max())
+        return int((ends - starts[FORWARD, :, 0]).max())
 
     def _improve(self, random: Random) -> None:
         """Random changes of the best policy, a few stages at a time."""
@@ -102,8 +109,9 @@ class DirectSearch:
     def _try_offloads(self) -> None:
         """Policies as if activations had room enough, then offloads so that they have."""
         able = np.array([stage.offload_bytes[0] > 0 for stage in self.problem.stages])
-        roomy = self.chunk._replace(limit=np.where(able, NO_LIMIT, self.chunk.limit))
+        roomy = self.chunk._replace(limit=np.where(able, UNLIMITED, self.chunk.limit))
         count = self.problem.micro_batches
+        tables = tables_of(self.problem)
         for resident in RESIDENT:
             pending = self._pending_beside(resident)
             for policy in islice(_openings(roomy, count), OFFLOAD_OPENINGS):
@@ -115,13 +123,13 @@ class DirectSearch:
                     if self.done and self.best is not None:
                         return
                     changed = with_offloads(self.problem, sequences, slack)
-                    timing = None if changed is None else time_sequences(self.problem, changed)
+                    timing = None if changed is None else time_sequences(tables, changed)
                     if timing is not None and (
                         self.best_ns is None or timing.objective_ns < self.best_ns
                     ):
                         self.best_ns, self.best = timing.objective_ns, changed
 
-    def _pending_beside(self, resident: int) -> IntArray:
+    def _pending_beside(self, resident: int) -> Integers:
         """How many weight gradients may wait beside so many activations, per stage: what cannot
         be offloaded of those under way counts too."""
         chunk, count = self.chunk, self.problem.micro_batches
@@ -129,16 +137,16 @@ class DirectSearch:
         offload = np.array([stage.offload_bytes[0] for stage in self.problem.stages])
         taken = np.minimum(depth, resident) * chunk.activation
         taken += np.maximum(depth - resident, 0) * (chunk.activation - offload)
-        pending: IntArray = (chunk.limit - taken) // np.maximum(chunk.late, 1)
+        pending: Integers = (chunk.limit - taken) // np.maximum(chunk.late, 1)
         return np.clip(pending, 1, count)
 
-    def _is_worse(self, starts: IntArray) -> bool:
+    def _is_worse(self, starts: Integers) -> bool:
         return self.best_ns is not None and self._objective_ns(starts) >= self.best_ns
 
 
-def sequences_of_starts(problem: PipelineProblem, chunk: OneChunk, starts: IntArray) -> Sequences:
+def sequences_of_starts(problem: PipelineProblem, chunk: OneChunk, starts: Integers) -> Sequences:
     """Device sequences in the order of starts (by kind F, B, W, stage and micro-batch)."""
-    devices: list[IntArray] = []
+    devices: list[Integers] = []
     for stages in problem.stages_of_device:
         if not stages:
             devices.append(np.empty((0, 3), dtype=np.int64))
@@ -183,10 +191,10 @@ def _openings(chunk: OneChunk, count: int) -> Iterator[GreedyPolicy]:
                 )
 
 
-def _most_held(chunk: OneChunk, count: int) -> IntArray:
+def _most_held(chunk: OneChunk, count: int) -> Integers:
     """How many activations fit on each stage, at most all."""
     room = np.maximum(chunk.limit - chunk.backward_allocation, chunk.activation)
-    most: IntArray = np.minimum(room // np.maximum(chunk.activation, 1), count)
+    most: Integers = np.minimum(room // np.maximum(chunk.activation, 1), count)
     return np.where(chunk.activation > 0, most, count)
 
 
@@ -198,14 +206,14 @@ def _changed(policy: GreedyPolicy, chunk: OneChunk, random: Random) -> GreedyPol
         begin = random.randrange(stages)
         own = slice(begin, begin + random.choice((1, 1, 2, 4, stages)))
         what = random.randrange(4)
-        if what == F:
+        if what == FORWARD:
             changed.in_flight[own] = np.maximum(
                 1, changed.in_flight[own] + random.choice((-2, -1, 1, 2))
             )
-        elif what == B:
+        elif what == BACKWARD:
             lengths = [0, int(chunk.backward[begin]) // 4, int(chunk.backward[begin]) // 2]
             changed.forward_delay_ns[own] = random.choice([ANY_DELAY_NS, *lengths])
-        elif what == W:
+        elif what == WEIGHT:
             changed.pending[own] = random.choice((1, 2, 3, 4, 6, 8, NEVER))
         else:
             lengths = [0, int(chunk.weight[begin]) // 4, int(chunk.weight[begin]) // 2]

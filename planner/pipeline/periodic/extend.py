@@ -15,16 +15,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.pipeline.orders import orders_of
-from planner.pipeline.periodic.sequences import (
-    B,
-    F,
-    IntArray,
-    R,
-    Sequences,
-    sequences_of_orders,
-    time_sequences,
+from planner.pipeline.kernel.tables import (
+    BACKWARD,
+    FORWARD,
+    RELOAD,
+    Integers,
+    numbered,
+    tables_of,
 )
+from planner.pipeline.orders import orders_of
+from planner.pipeline.periodic.sequences import Sequences, sequences_of_orders, time_sequences
 from planner.pipeline.periodic.shorten import fewest_held, with_micro_batches
 from planner.pipeline.problem import PipelineProblem
 from planner.pipeline.progress import StopCheck, never
@@ -58,17 +58,17 @@ def extended(
     pass a stage in another order than their numbers'.
     """
     few = with_micro_batches(problem, count)
-    base = sequences_of_orders(few, orders_of(few, short.ops))
+    tables = tables_of(few)
+    base = sequences_of_orders(tables, orders_of(few, short.ops))
     cuts = [_Cuts.of_device(base.of_device(d)) for d in range(len(problem.devices))]
     if not all(own.ordered for own in cuts):
         return None
-    timing = time_sequences(few, base)
+    timing = time_sequences(tables, base)
     if timing is None:
         return None
     missing = problem.micro_batches - count
     begins = [
-        timing.start_ns[(rows[:, 0] * len(few.stages) + rows[:, 1]) * count + rows[:, 2]]
-        for rows in (base.of_device(d) for d in range(len(problem.devices)))
+        timing.start_ns[numbered(tables, *base.of_device(d).T)] for d in range(len(problem.devices))
     ]
     candidates: list[tuple[int, Period]] = []
     held = fewest_held(problem)
@@ -81,11 +81,12 @@ def extended(
             candidates.append((estimate, period))
     best: tuple[int, Sequences] | None = None
     candidates.sort(key=lambda candidate: candidate[0])
+    whole = tables_of(problem)
     for estimate, period in candidates[:FINALISTS]:
         if best is not None and (estimate >= best[0] or should_stop()):
             break
         sequences = repeated(base, period, missing // period.advance)
-        timed = time_sequences(problem, sequences)
+        timed = time_sequences(whole, sequences)
         if timed is not None and (best is None or timed.objective_ns < best[0]):
             best = timed.objective_ns, sequences
     return None if best is None else best[1]
@@ -110,14 +111,14 @@ def _estimate_ns(
     values = []
     for tried in sorted({max(0, min(times, REPEATS_TRIED) - 1), min(times, REPEATS_TRIED)}):
         few = with_micro_batches(problem, count + tried * period.advance)
-        timing = time_sequences(few, repeated(base, period, tried))
+        timing = time_sequences(tables_of(few), repeated(base, period, tried))
         if timing is None:
             return None
         values.append(timing.objective_ns)
     return values[-1] + (times - min(times, REPEATS_TRIED)) * (values[-1] - values[0])
 
 
-def _periods(cuts: list[_Cuts], begins: list[IntArray], advances: list[int]) -> Iterator[Period]:
+def _periods(cuts: list[_Cuts], begins: list[Integers], advances: list[int]) -> Iterator[Period]:
     """Periods of these advances around a few instants of the middle half of the schedule."""
     used = [d for d, own in enumerate(cuts) if len(begins[d])]
     last = max(int(begins[d][-1]) for d in used)
@@ -155,10 +156,10 @@ class _Cuts:
     position: dict[tuple[object, ...], dict[int, int]]
 
     @classmethod
-    def of_device(cls, rows: IntArray) -> _Cuts:
-        runs = sorted({(s, kind) for kind, s, _ in rows.tolist() if kind != R})
+    def of_device(cls, rows: Integers) -> _Cuts:
+        runs = sorted({(s, kind) for kind, s, _ in rows.tolist() if kind != RELOAD})
         place = {run: k for k, run in enumerate(runs)}
-        offloaded = {(s, m) for kind, s, m in rows.tolist() if kind == R}
+        offloaded = {(s, m) for kind, s, m in rows.tolist() if kind == RELOAD}
         passed = [0] * len(runs)
         away: set[tuple[int, int, int]] = set()
         position: dict[tuple[object, ...], dict[int, int]] = {}
@@ -172,19 +173,19 @@ class _Cuts:
             position.setdefault(state, {})[front] = k
             if kind is None:
                 break
-            if kind == R:
+            if kind == RELOAD:
                 away.remove((0, s, m))
                 away.add((1, s, m))
                 continue
             ordered = ordered and passed[place[s, kind]] == m
             passed[place[s, kind]] += 1
-            if kind == F and (s, m) in offloaded:
+            if kind == FORWARD and (s, m) in offloaded:
                 away.add((0, s, m))
-            elif kind == B:
+            elif kind == BACKWARD:
                 away.discard((1, s, m))
         return cls(ordered, position)
 
-    def pairs(self, advance: int) -> tuple[IntArray, IntArray]:
+    def pairs(self, advance: int) -> tuple[Integers, Integers]:
         """The positions between which `advance` micro-batches pass, as two arrays."""
         found = [
             (begin, at[front + advance])

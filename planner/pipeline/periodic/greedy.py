@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from planner.compiled import compiled
-from planner.pipeline.compiled_simulation import IntArray
+from planner.pipeline.kernel.tables import Integers
 from planner.pipeline.periodic.one_chunk import OneChunk
 
 FAR = 2**62
@@ -28,38 +28,30 @@ class GreedyPolicy(NamedTuple):
     arrive by `weight_delay_ns`. Once `pending` weight gradients wait, one goes first.
     """
 
-    in_flight: IntArray
-    pending: IntArray
-    forward_delay_ns: IntArray
-    weight_delay_ns: IntArray
+    in_flight: Integers
+    pending: Integers
+    forward_delay_ns: Integers
+    weight_delay_ns: Integers
 
 
-def greedy_starts(chunk: OneChunk, count: int, policy: GreedyPolicy) -> tuple[IntArray, bool]:
+def greedy_starts(chunk: OneChunk, count: int, policy: GreedyPolicy) -> tuple[Integers, bool]:
     """Starts of `count` micro-batches: an array of kind (F, B, W), stage and micro-batch.
 
     The flag says whether all could run.
     """
-    starts, complete = _greedy(*chunk, count, *policy)
+    starts, complete = _greedy(chunk, count, policy)
     return starts, bool(complete)
 
 
 @compiled
 def _greedy(
-    forward: IntArray,
-    backward: IntArray,
-    weight: IntArray,
-    forward_hop: IntArray,
-    backward_hop: IntArray,
-    activation: IntArray,
-    late: IntArray,
-    backward_allocation: IntArray,
-    limit: IntArray,
+    chunk: OneChunk,
     count: int,
-    in_flight: IntArray,
-    pending: IntArray,
-    forward_delay: IntArray,
-    weight_delay: IntArray,
-) -> tuple[IntArray, bool]:
+    policy: GreedyPolicy,
+) -> tuple[Integers, bool]:
+    forward, backward, weight = chunk.forward, chunk.backward, chunk.weight
+    activation, late = chunk.activation, chunk.late
+    backward_allocation, limit = chunk.backward_allocation, chunk.limit
     stages = len(forward)
     starts = np.full((3, stages, count), -1, dtype=np.int64)
     next_f = np.zeros(stages, dtype=np.int64)
@@ -95,18 +87,18 @@ def _greedy(
                         blocked = True
                 if choice < 0:
                     m = next_f[s]
-                    if m < count and m - next_b[s] < in_flight[s]:
+                    if m < count and m - next_b[s] < policy.in_flight[s]:
                         if f_ready[s, m] > now:
                             coming = min(coming, f_ready[s, m])
                         elif used[s] + activation[s] + backward_allocation[s] > limit[s]:
                             blocked = True
-                        elif now + forward[s] <= coming + forward_delay[s]:
+                        elif now + forward[s] <= coming + policy.forward_delay_ns[s]:
                             choice = 0
                 waiting = ended_b[s] - next_w[s] if weight[s] > 0 else 0
-                if waiting >= pending[s] or (
+                if waiting >= policy.pending[s] or (
                     choice < 0
                     and waiting > 0
-                    and (blocked or now + weight[s] <= coming + weight_delay[s])
+                    and (blocked or now + weight[s] <= coming + policy.weight_delay_ns[s])
                 ):
                     choice = 2
                 if choice < 0:
@@ -118,7 +110,7 @@ def _greedy(
                     used[s] += activation[s]
                     next_f[s] += 1
                     if s + 1 < stages:
-                        f_ready[s + 1, m] = end + forward_hop[s]
+                        f_ready[s + 1, m] = end + chunk.forward_hop[s]
                         heappush(events, (f_ready[s + 1, m], np.int64(0), np.int64(s + 1)))
                     else:
                         b_ready[s, m] = end
@@ -129,7 +121,7 @@ def _greedy(
                     used[s] += backward_allocation[s]
                     next_b[s] += 1
                     if s > 0:
-                        b_ready[s - 1, m] = end + backward_hop[s - 1]
+                        b_ready[s - 1, m] = end + chunk.backward_hop[s - 1]
                         heappush(events, (b_ready[s - 1, m], np.int64(0), np.int64(s - 1)))
                 else:
                     m = next_w[s]

@@ -11,24 +11,24 @@ from __future__ import annotations
 import numpy as np
 
 from planner.compiled import compiled
-from planner.pipeline.compiled_simulation import IntArray
+from planner.pipeline.kernel.tables import Integers
 from planner.pipeline.periodic.one_chunk import OneChunk
 
 FAR = 2**62
 
 
-def insertion_starts(chunk: OneChunk, count: int, lag: int) -> tuple[IntArray, bool]:
+def insertion_starts(chunk: OneChunk, count: int, lag: int) -> tuple[Integers, bool]:
     """Starts of `count` micro-batches: an array of kind (F, B, W), stage and micro-batch.
 
     The flag says whether all could be placed.
     """
-    starts, complete = _insert(*chunk, count, lag)
+    starts, complete = _insert(chunk, count, lag)
     return starts, bool(complete)
 
 
 @compiled
 def _first_gap(
-    starts: IntArray, ends: IntArray, size: int, hint: int, at: int | np.int64, length: int
+    starts: Integers, ends: Integers, size: int, hint: int, at: int | np.int64, length: int
 ) -> int | np.int64:
     """The earliest start from `at` on of a gap of this length; `hint` is where to look first."""
     k = hint
@@ -46,7 +46,7 @@ def _first_gap(
 
 @compiled
 def _last_gap(
-    starts: IntArray, ends: IntArray, size: int, least: int, end: int, length: int
+    starts: Integers, ends: Integers, size: int, least: int, end: int, length: int
 ) -> int:
     """The latest start in `least`.. of a gap of this length that ends by `end`; `least` is one."""
     k = size - 1
@@ -61,7 +61,7 @@ def _last_gap(
 
 
 @compiled
-def _occupy(starts: IntArray, ends: IntArray, size: int, start: int | np.int64, length: int) -> int:
+def _occupy(starts: Integers, ends: Integers, size: int, start: int | np.int64, length: int) -> int:
     """Insert an interval and return how many there are."""
     if length == 0:
         return size
@@ -77,11 +77,11 @@ def _occupy(starts: IntArray, ends: IntArray, size: int, start: int | np.int64, 
 
 @compiled
 def _place_weight(
-    starts: IntArray,
-    busy_from: IntArray,
-    busy_to: IntArray,
-    size: IntArray,
-    placed: IntArray,
+    starts: Integers,
+    busy_from: Integers,
+    busy_to: Integers,
+    size: Integers,
+    placed: Integers,
     s: int,
     backward: int,
     weight: int,
@@ -99,18 +99,13 @@ def _place_weight(
 
 @compiled
 def _insert(
-    forward: IntArray,
-    backward: IntArray,
-    weight: IntArray,
-    forward_hop: IntArray,
-    backward_hop: IntArray,
-    activation: IntArray,
-    late: IntArray,
-    backward_allocation: IntArray,
-    limit: IntArray,
+    chunk: OneChunk,
     count: int,
     lag: int,
-) -> tuple[IntArray, bool]:
+) -> tuple[Integers, bool]:
+    forward, backward, weight = chunk.forward, chunk.backward, chunk.weight
+    forward_hop, backward_hop = chunk.forward_hop, chunk.backward_hop
+    activation, late = chunk.activation, chunk.late
     stages = len(forward)
     starts = np.full((3, stages, count), -1, dtype=np.int64)
     busy_from = np.zeros((stages, 3 * count), dtype=np.int64)
@@ -127,7 +122,7 @@ def _insert(
             at = arrival
             if m > 0:
                 at = max(at, starts[0, s, m - 1] + forward[s])
-            room = limit[s] - backward_allocation[s] - activation[s]
+            room = chunk.limit[s] - chunk.backward_allocation[s] - activation[s]
             while True:
                 while spent_b[s] < m and starts[1, s, spent_b[s]] + backward[s] <= at:
                     held[s] -= activation[s] - late[s]

@@ -4,8 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from planner.pipeline.compiled_simulation import IntArray, problem_arrays
-from planner.pipeline.periodic.sequences import B, F, R, Sequences, time_sequences
+from planner.pipeline.kernel.figures import device_peaks_bytes, shaped
+from planner.pipeline.kernel.tables import (
+    BACKWARD,
+    FORWARD,
+    LIMIT,
+    RELOAD,
+    Integers,
+    Tables,
+    device_of_stage,
+    tables_of,
+    without_limits,
+)
+from planner.pipeline.periodic.sequences import Sequences, time_sequences
 from planner.pipeline.problem import PipelineProblem
 
 SHARES = (0.0, 0.125, 0.25, 1 / 3, 0.5, 2 / 3, 0.75, 0.875, 1.0)
@@ -18,19 +29,21 @@ def with_offloads(problem: PipelineProblem, sequences: Sequences, slack: float) 
     timed without regard to memory; each reload comes before its B by its length and `slack` times
     as much again. None where even with all of them memory does not do.
     """
-    timing = time_sequences(problem, sequences, enforce_memory=False)
+    tables = tables_of(problem)
+    roomy = without_limits(tables)
+    timing = time_sequences(roomy, sequences)
     assert timing is not None
     plain = [sequences.of_device(d) for d in range(len(problem.devices))]
     level = [0] * len(problem.stages)
     while True:
-        over = _stages_out_of_memory(problem, timing.start_ns)
+        over = _stages_out_of_memory(tables, timing.start_ns)
         if not over:
             return sequences
         for s in over:
             level[s] += 1
             if not problem.stages[s].offload_bytes[0] or level[s] == len(SHARES):
                 return None
-        starts = timing.start_ns.reshape(5, len(problem.stages), problem.micro_batches)
+        starts = shaped(tables, timing.start_ns)
         devices = list(plain)
         for s, stage in enumerate(problem.stages):
             if level[s]:
@@ -39,50 +52,36 @@ def with_offloads(problem: PipelineProblem, sequences: Sequences, slack: float) 
                 rows = plain[stage.device]
                 devices[stage.device] = _insert_reloads(rows, s, starts[:, s], chosen, lead)
         sequences = Sequences.join(devices)
-        timing = time_sequences(problem, sequences, enforce_memory=False)
+        timing = time_sequences(roomy, sequences)
         if timing is None:
             return None
 
 
-def _spread(count: int, share: float) -> IntArray:
+def _spread(count: int, share: float) -> Integers:
     """Evenly spread micro-batches, this share of all."""
     marks = np.floor(np.arange(count + 1) * share + 1e-9)
     return np.flatnonzero(np.diff(marks) > 0).astype(np.int64)
 
 
-def _stages_out_of_memory(problem: PipelineProblem, start_ns: IntArray) -> list[int]:
+def _stages_out_of_memory(tables: Tables, start_ns: Integers) -> list[int]:
     """Stages that hold more than their device's limit at these starts (by operation number)."""
-    arrays = problem_arrays(problem)
-    shape = 5, len(problem.stages), problem.micro_batches
-    begin = start_ns.reshape(shape)
-    end = (start_ns + arrays.duration).reshape(shape)
-    allocation, release = arrays.allocation.reshape(shape), arrays.release.reshape(shape)
-    over = []
-    for s, stage in enumerate(problem.stages):
-        limit = problem.devices[stage.device].activation_memory_bytes
-        ran = begin[:, s] >= 0
-        when = np.concatenate([begin[:, s][ran], end[:, s][ran]])
-        delta = np.concatenate([allocation[:, s][ran], -release[:, s][ran]])
-        # At one instant frees come first.
-        order = np.lexsort((delta, when))
-        if limit is not None and int(np.cumsum(delta[order]).max()) > limit:
-            over.append(s)
-    return over
+    over = np.array(device_peaks_bytes(tables, start_ns)) > tables.devices[:, LIMIT]
+    return np.flatnonzero(over[device_of_stage(tables)]).tolist()
 
 
 def _insert_reloads(
-    rows: IntArray, s: int, starts: IntArray, chosen: IntArray, lead: int
-) -> IntArray:
+    rows: Integers, s: int, starts: Integers, chosen: Integers, lead: int
+) -> Integers:
     """The device's rows with an R for each chosen micro-batch before what starts after its time,
     but after its F and in the order of micro-batches."""
     when = starts[rows[:, 0], rows[:, 2]]
     place_of_f = np.empty(starts.shape[1], dtype=np.int64)
     place_of_b = np.empty(starts.shape[1], dtype=np.int64)
-    for kind, place in ((F, place_of_f), (B, place_of_b)):
+    for kind, place in ((FORWARD, place_of_f), (BACKWARD, place_of_b)):
         own = np.flatnonzero(rows[:, 0] == kind)
         place[rows[own, 2]] = own
-    wanted = np.searchsorted(when, starts[B, chosen] - lead)
+    wanted = np.searchsorted(when, starts[BACKWARD, chosen] - lead)
     wanted = np.minimum(np.maximum(wanted, place_of_f[chosen] + 1), place_of_b[chosen])
-    reloads = np.stack([np.full(len(chosen), R), np.full(len(chosen), s), chosen], axis=1)
-    result: IntArray = np.insert(rows, wanted, reloads, axis=0)
+    reloads = np.stack([np.full(len(chosen), RELOAD), np.full(len(chosen), s), chosen], axis=1)
+    result: Integers = np.insert(rows, wanted, reloads, axis=0)
     return result

@@ -6,23 +6,37 @@ from typing import NamedTuple
 
 import numpy as np
 
-from planner.pipeline.compiled_simulation import NO_LIMIT, IntArray
+from planner.pipeline.kernel.tables import (
+    ALLOCATED,
+    BACKWARD,
+    FORWARD,
+    FREED,
+    LAG,
+    LIMIT,
+    WEIGHT,
+    Integers,
+    compute_durations,
+    device_of_stage,
+    grid,
+    tables_of,
+)
+from planner.pipeline.periodic.shorten import with_micro_batches
 from planner.pipeline.problem import PipelineProblem
 
 
 class OneChunk(NamedTuple):
     """Times (ns) and sizes (bytes) per stage. `forward_hop` and `backward_hop` of stage s lie
-    between s and s + 1; the last is 0. `limit` is `NO_LIMIT` where there is none."""
+    between s and s + 1; the last is 0. `limit` is `UNLIMITED` where there is none."""
 
-    forward: IntArray
-    backward: IntArray
-    weight: IntArray
-    forward_hop: IntArray
-    backward_hop: IntArray
-    activation: IntArray
-    late: IntArray
-    backward_allocation: IntArray
-    limit: IntArray
+    forward: Integers
+    backward: Integers
+    weight: Integers
+    forward_hop: Integers
+    backward_hop: Integers
+    activation: Integers
+    late: Integers
+    backward_allocation: Integers
+    limit: Integers
 
 
 def is_one_chunk_alike(problem: PipelineProblem) -> bool:
@@ -32,20 +46,20 @@ def is_one_chunk_alike(problem: PipelineProblem) -> bool:
 
 def one_chunk_of(problem: PipelineProblem) -> OneChunk:
     """The arrays of a problem for which `is_one_chunk_alike` holds."""
-    stages = problem.stages
-    limits = [problem.devices[stage.device].activation_memory_bytes for stage in stages]
+    tables = tables_of(with_micro_batches(problem, 1))
+    forward, backward, weight = compute_durations(tables)[..., 0]
 
-    def array(values: list[int]) -> IntArray:
-        return np.array(values, dtype=np.int64)
+    def column(kind: int, name: int) -> Integers:
+        return grid(tables, kind, name)[:, 0]
 
     return OneChunk(
-        forward=array([stage.forward_ns[0] for stage in stages]),
-        backward=array([stage.backward_input_ns[0] for stage in stages]),
-        weight=array([stage.backward_weight_ns[0] for stage in stages]),
-        forward_hop=array([*(t.forward_ns[0] for t in problem.transfers), 0]),
-        backward_hop=array([*(t.backward_ns[0] for t in problem.transfers), 0]),
-        activation=array([stage.activation_bytes[0] for stage in stages]),
-        late=array([stage.late_bytes(0) for stage in stages]),
-        backward_allocation=array([stage.backward_allocation_bytes(0) for stage in stages]),
-        limit=array([NO_LIMIT if limit is None else limit for limit in limits]),
+        forward=forward,
+        backward=backward,
+        weight=weight,
+        forward_hop=np.append(column(FORWARD, LAG)[1:], 0),
+        backward_hop=column(BACKWARD, LAG),
+        activation=column(FORWARD, ALLOCATED),
+        late=column(WEIGHT, FREED),
+        backward_allocation=column(BACKWARD, ALLOCATED),
+        limit=tables.devices[device_of_stage(tables), LIMIT],
     )

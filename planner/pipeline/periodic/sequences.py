@@ -1,4 +1,8 @@
-"""Device sequences as arrays, timed by the compiled simulation."""
+"""Device sequences whose tokens are told by micro-batch, timed by the compiled simulation.
+
+Operation numbers depend on how many micro-batches there are, so they don't serve to make long
+sequences out of short ones.
+"""
 
 from __future__ import annotations
 
@@ -7,36 +11,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from planner.pipeline.compiled_simulation import (
-    KINDS,
-    B,
-    F,
-    IntArray,
-    O,
-    R,
-    W,
-    operation_numbers,
-    problem_arrays,
-    simulate,
-)
+from planner.pipeline.kernel.event_simulation import simulate_events
+from planner.pipeline.kernel.figures import spans_ns
+from planner.pipeline.kernel.orders import OrderArrays, order_arrays
+from planner.pipeline.kernel.tables import Integers, Tables, numbered, parts_of, tokens_of
 from planner.pipeline.orders import Orders
-from planner.pipeline.problem import Objective, PipelineProblem
-from planner.pipeline.schedule import Token
-
-EMPTY = np.empty(0, dtype=np.int64)
-
-__all__ = [
-    "B",
-    "F",
-    "IntArray",
-    "O",
-    "R",
-    "Sequences",
-    "Timing",
-    "W",
-    "sequences_of_orders",
-    "time_sequences",
-]
 
 
 @dataclass(frozen=True)
@@ -46,24 +25,22 @@ class Sequences:
     Device d's tokens are `tokens[first[d] : first[d + 1]]`; F, B, W and R, as in `Orders.compute`.
     """
 
-    tokens: IntArray
-    first: IntArray
+    tokens: Integers
+    first: Integers
 
     @classmethod
-    def join(cls, devices: list[IntArray]) -> Sequences:
+    def join(cls, devices: list[Integers]) -> Sequences:
         """Of one array of rows per device."""
         first = np.cumsum([0, *map(len, devices)]).astype(np.int64)
         return cls(np.concatenate(devices), first)
 
-    def of_device(self, device: int) -> IntArray:
+    def of_device(self, device: int) -> Integers:
         """The rows of one device."""
         return self.tokens[self.first[device] : self.first[device + 1]]
 
     def to_orders(self) -> Orders:
         """The same as tokens; transfers first come, first served."""
-        kinds = [KINDS[kind] for kind in self.tokens[:, 0].tolist()]
-        rows = self.tokens.tolist()
-        tokens = [Token(kind, s, m) for kind, (_, s, m) in zip(kinds, rows, strict=True)]
+        tokens = tokens_of(*self.tokens.T)
         return Orders(tuple(tuple(tokens[a:b]) for a, b in pairwise(self.first.tolist())))
 
 
@@ -74,42 +51,23 @@ class Timing:
     `objective_ns` is the problem's objective.
     """
 
-    start_ns: IntArray
+    start_ns: Integers
     objective_ns: int
 
 
-def sequences_of_orders(problem: PipelineProblem, orders: Orders) -> Sequences:
+def sequences_of_orders(tables: Tables, orders: Orders) -> Sequences:
     """The compute sequences of orders."""
-    block, count = len(problem.stages) * problem.micro_batches, problem.micro_batches
-    devices = []
-    for tokens in orders.compute:
-        numbers = operation_numbers(problem, tokens)
-        cells = numbers % block
-        devices.append(np.stack([numbers // block, cells // count, cells % count], axis=1))
-    return Sequences.join(devices)
+    numbers, first = order_arrays(tables, orders)
+    return Sequences(np.stack(parts_of(tables, numbers), axis=1), first)
 
 
-def time_sequences(
-    problem: PipelineProblem, sequences: Sequences, *, enforce_memory: bool = True
-) -> Timing | None:
+def time_sequences(tables: Tables, sequences: Sequences) -> Timing | None:
     """The earliest times, transfers first come, first served; None on deadlock."""
-    arrays = problem_arrays(problem, enforce_memory)
-    count, block = problem.micro_batches, len(problem.stages) * problem.micro_batches
-    tokens = sequences.tokens
-    numbers = (tokens[:, 0] * len(problem.stages) + tokens[:, 1]) * count + tokens[:, 2]
-    started, starts, complete = simulate(arrays, numbers, sequences.first, EMPTY, EMPTY)
+    orders = OrderArrays(numbered(tables, *sequences.tokens.T), sequences.first)
+    started, starts, complete = simulate_events(tables, orders)
     if not complete:
         return None
-    start_ns = np.full(5 * block, -1, dtype=np.int64)
+    start_ns = np.full(len(tables.ops), -1, dtype=np.int64)
     start_ns[started] = starts
-    end_ns = start_ns + arrays.duration
-    opened, closed = [], []
-    for d, device in enumerate(problem.devices):
-        own = numbers[sequences.first[d] : sequences.first[d + 1]]
-        own = own[own < O * block]
-        if len(own):
-            opened.append(int(start_ns[own].min()))
-            closed.append(int(end_ns[own].max()) + device.epilogue_ns)
-    if problem.objective is Objective.MAKESPAN:
-        return Timing(start_ns, max(closed) - min(opened))
-    return Timing(start_ns, max(b - a for a, b in zip(opened, closed, strict=True)))
+    makespan_ns, steady_span_ns = spans_ns(tables, start_ns)
+    return Timing(start_ns, steady_span_ns if tables.steady else makespan_ns)

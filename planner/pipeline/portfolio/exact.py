@@ -7,7 +7,8 @@ from typing import Any, Literal
 
 from planner.pipeline.bounds.lower_bounds import Bound
 from planner.pipeline.bounds.relaxation import relaxation_bound
-from planner.pipeline.cp_sat.improve import CpSatSettings, improve_with_cp_sat
+from planner.pipeline.cp_sat.improve import improve_with_cp_sat
+from planner.pipeline.cp_sat.messages import CpSatSettings
 from planner.pipeline.milp.improve import MilpSettings, improve
 from planner.pipeline.portfolio.state import SolveState
 from planner.pipeline.schedule import Schedule

@@ -26,6 +26,7 @@ from planner.pipeline.kernel.tables import (
     Integers,
     Tables,
 )
+from planner.pipeline.search.estimate import estimate, find_tails
 from planner.pipeline.search.evaluate import (
     cost_of,
     drop_trial,
@@ -41,10 +42,8 @@ from planner.pipeline.search.moves import (
     swap_micro_batches,
     toggle_offload,
 )
-from planner.pipeline.search.state import Scratch, State, index_rows
+from planner.pipeline.search.state import FAR, NEAR, Scratch, State, index_rows
 
-NEAR, FAR = 4, 12
-"""Places that a token moves at most; the nearer distance is drawn more often."""
 PATTERN_PERCENT, TOGGLE_PERCENT, SWAP_PERCENT, CRITICAL_PERCENT = 4, 20, 10, 50
 
 
@@ -88,8 +87,10 @@ def anneal(
     if objective < 0:
         return best_ns, 0
     cost = cost_of(tables, state, objective)
+    spread = cost - objective
     best_cost = cost if objective == best_ns else 0.0
-    critical = 0
+    critical = accepted_since = 0
+    find_tails(tables, state, scratch.timing)
     temperature = warm
     factor = (cold / warm) ** (1.0 / max(1, iterations // refresh))
     for tried in range(iterations):
@@ -103,7 +104,16 @@ def anneal(
         if found == NOTHING:
             continue
         threshold = cost - temperature * log((random_below(random, 1 << 30) + 1) / (1 << 30))
-        cutoff = NEVER if tables.steady else int(threshold)
+        # A move changes the mean end of the devices little.
+        cutoff = NEVER if tables.steady else int(threshold - SPREAD_KEPT * spread)
+        if found == WINDOW:
+            d, low, high = scratch.window[0], scratch.window[1], scratch.window[2]
+            if estimate(tables, state, scratch, d, low, high) > cutoff:
+                restore(tables, state, scratch, offloads, found)
+                continue
+            if not offloads:
+                find_unchanged(tables, state, scratch, scratch.window[3])
+                scratch.first[d] = low
         objective = evaluate(tables, state, scratch, offloads, cutoff)
         accepted = objective >= 0
         if accepted:
@@ -114,13 +124,21 @@ def anneal(
             drop_trial(tables, state, scratch, offloads)
             continue
         keep_trial(tables, state, scratch, offloads)
-        cost = trial_cost
+        cost, spread = trial_cost, trial_cost - objective
+        accepted_since += 1
+        if found == WHOLE or accepted_since >= ACCEPTED_PER_TAILS:
+            find_tails(tables, state, scratch.timing)
+            accepted_since = 0
         if objective < best_ns or (objective == best_ns and cost < best_cost):
             best_ns, best_cost = objective, cost
             copy_sequences(state, best)
     return best_ns, iterations
 
 
+SPREAD_KEPT = 0.99
+"""Share of the mean end's part of the cost that a move is expected to leave."""
+ACCEPTED_PER_TAILS = 4
+"""Accepted moves after which the tails are found anew; until then the estimate is a bit off."""
 NOTHING, WINDOW, WHOLE = 0, 1, 2
 """What a proposal changed: nothing, a window of one row, or whole rows."""
 
@@ -130,7 +148,7 @@ def propose(
     tables: Tables, state: State, scratch: Scratch, offloads: bool, random: Integers, critical: int
 ) -> int:
     """Change the sequences at random; leaves what to evaluate in `scratch.first`, and what to
-    restore in `scratch.saved_rows` (a window's row and bounds in `scratch.stack[:1]`...)."""
+    restore in `scratch.saved_rows`; a window's device, ends and start (ns) in `scratch.window`."""
     draw = random_below(random, 100)
     if offloads and draw < TOGGLE_PERCENT:
         return _propose_toggle(tables, state, scratch, random)
@@ -180,8 +198,7 @@ def _propose_window(
             _restore_window(state, scratch, d, low, high)
             holds_memory(tables, state, d, low, high)
             return NOTHING
-        find_unchanged(tables, state, scratch, since)
-        scratch.first[d] = low
+        scratch.window[3] = since
     return WINDOW
 
 

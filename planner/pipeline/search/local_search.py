@@ -27,8 +27,11 @@ from planner.pipeline.timing import schedule_from_ops
 
 SHARES = (0.04, 0.08, 0.13, 0.2, 0.25, 0.3)
 """How a search's budget is divided into cycles."""
-WARM, COLD = 0.004, 0.000_01
-"""Temperatures at the beginning and the end of a cycle, as shares of the objective."""
+WARM = (0.0003, 0.001, 0.0003, 0.003, 0.0005, 0.001)
+"""Temperatures at which chains begin their cycles, as shares of the objective, in turn. Little
+warmth finds what is near in few moves; more is for problems that are timed fast."""
+COLD = 0.000_01
+"""Temperature at the end of each cycle, likewise."""
 ROUNDS_PER_CYCLE = 16
 FIRST_ROUND = 2_000
 ROUND_S = 0.4
@@ -115,11 +118,11 @@ class _Search:
         """All cycles."""
         if self.chains:
             with ThreadPoolExecutor(len(self.chains)) as pool:
-                for position, share in enumerate(SHARES):
+                for position in range(len(SHARES)):
                     if self._is_over():
                         break
                     self._regroup()
-                    self._run_cycle(pool, share, sum(SHARES[position:]))
+                    self._run_cycle(pool, position)
         return SearchOutcome(self.schedule, self.tried, time.monotonic() - self.begun)
 
     def _is_over(self) -> bool:
@@ -138,15 +141,19 @@ class _Search:
             is_behind = chain.best_ns > leader.best_ns * BEHIND
             chain.restart(leader if position == 0 or is_behind else chain)
 
-    def _run_cycle(self, pool: ThreadPoolExecutor, share: float, left: float) -> None:
+    def _run_cycle(self, pool: ThreadPoolExecutor, position: int) -> None:
         """One cycle of every chain, watched from here."""
+        share, left = SHARES[position], sum(SHARES[position:])
         moves, ends = None, self.settings.deadline
         if self.settings.iterations is None:
             now = time.monotonic()
             ends = now + (self.settings.deadline - now) * share / left
         else:
             moves = round(self.settings.iterations * share / len(self.chains))
-        running = [pool.submit(self._cool, chain, moves, ends) for chain in self.chains]
+        running = [
+            pool.submit(self._cool, chain, WARM[(position + k) % len(WARM)], moves, ends)
+            for k, chain in enumerate(self.chains)
+        ]
         pending: set[Future[int]] = set(running)
         while pending:
             pending = wait(pending, timeout=POLL_S).not_done
@@ -155,9 +162,9 @@ class _Search:
                 self.stop[0] = 1
         self.tried += sum(future.result() for future in running)
 
-    def _cool(self, chain: Chain, moves: int | None, ends: float) -> int:
+    def _cool(self, chain: Chain, warmth: float, moves: int | None, ends: float) -> int:
         """Anneal a chain over one cycle, in rounds; how many moves were tried."""
-        warm, cold = WARM * chain.best_ns, COLD * chain.best_ns
+        warm, cold = warmth * chain.best_ns, COLD * chain.best_ns
 
         def temperature(done: float) -> float:
             return max(1.0, warm * float((cold / warm) ** min(1.0, done)))

@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from typing import Any
 
 import pytest
-from rich.console import Console
 
-from client.render import certificate_lines, infeasibility_lines, render_result, start_line
+from client.render import certificate_lines, infeasibility_lines
 from tests.unit.client.results import GIB, row, two_device_result
-
-
-def shown(result: dict[str, Any], width: int = 100) -> str:
-    console = Console(file=io.StringIO(), width=width)
-    render_result(console, result)
-    assert isinstance(console.file, io.StringIO)
-    return console.file.getvalue()
-
-
-def line_with(text: str, output: str) -> str:
-    return next(line for line in output.splitlines() if text in line)
+from tests.unit.client.screen import line_with, shown
 
 
 def test_comparison_has_own_row_with_figures_of_the_schedule() -> None:
@@ -53,24 +41,46 @@ def test_limit_and_placements_are_named_where_they_matter() -> None:
     assert "Loadmaster (as_posted)" in shown(result)
 
 
-def test_row_without_a_schedule_says_why() -> None:
+def missing(name: str, reason: str, placement: str = "as_posted") -> dict[str, Any]:
+    """A row without a schedule."""
+    return {
+        "name": name,
+        "placement": placement,
+        "hypothetical": False,
+        "makespan_ns": None,
+        "steady_span_ns": None,
+        "bubble_ratio": None,
+        "peak_memory_bytes": None,
+        "offloads": None,
+        "fits": False,
+        "reason": reason,
+    }
+
+
+def test_rows_without_a_schedule_say_why_in_one_line_for_each_reason() -> None:
     result = two_device_result()
-    result["comparison"].append(
-        {
-            "name": "Interleaved",
-            "placement": "as_posted",
-            "hypothetical": False,
-            "makespan_ns": None,
-            "bubble_ratio": None,
-            "peak_memory_bytes": None,
-            "offloads": None,
-            "fits": False,
-            "reason": "needs a multiple of 2 micro-batches",
-        }
-    )
+    nothing, late = "no stage can offload anything", "not computed: the time was up"
+    result["comparison"] += [
+        missing("PO-H", nothing),
+        missing("GIS", late),
+        missing("PO-F", nothing),
+        missing("PipeOffload", nothing),
+    ]
     output = shown(result)
-    assert "Interleaved: needs a multiple of 2 micro-batches" in output
-    assert "OOM" not in line_with("Interleaved", output)
+    assert f"\nPO-H, PO-F, PipeOffload: {nothing}\n" in output
+    assert f"\nGIS: {late}\n" in output
+    assert output.count("PO-H") == output.count("GIS") == 1
+
+
+def test_placement_is_named_where_a_schedule_is_missing_in_that_one_only() -> None:
+    result = two_device_result()
+    result["comparison"] += [
+        {**row("PipeOffload", 80, fits=True), "placement": "one_chunk", "reason": None},
+        missing("PipeOffload", "not computed", "v_shape"),
+        missing("GIS", "not computed", "one_chunk"),
+        missing("GIS", "not computed", "v_shape"),
+    ]
+    assert "\nPipeOffload (v_shape), GIS: not computed\n" in shown(result)
 
 
 def test_result_without_comparison_is_shown() -> None:
@@ -145,6 +155,12 @@ def test_certificate_with_a_gap_names_bound_and_verifier() -> None:
     assert "arrival and work 55.000 ms" in lines[2]
 
 
+def test_bounds_that_say_nothing_are_left_out() -> None:
+    certificate = two_device_result()["certificate"]
+    certificate["bounds"].append({"name": "fill idle", "value_ns": 0})
+    assert not any("fill idle" in line for line in certificate_lines(certificate))
+
+
 def test_certificate_of_an_optimal_schedule() -> None:
     certificate = {**two_device_result()["certificate"], "proven_optimal": True}
     assert certificate_lines(certificate)[1] == (
@@ -209,24 +225,3 @@ def test_infeasible_result_is_rendered_as_such() -> None:
     output = shown({"problem": None, "infeasibility": {"devices": [1], "bytes": [5]}})
     assert "Infeasible" in output
     assert "device 1" in output
-
-
-@pytest.mark.parametrize(
-    ("start", "words"),
-    [
-        ({"kind": "same_problem", "job_id": "j7", "distance": 0.0}, "this problem (job j7)"),
-        ({"kind": "other_limit", "job_id": "j7", "distance": 0.1}, "another limit (job j7)"),
-        ({"kind": "nearest_profile", "job_id": "j7", "distance": 0.0123}, "job j7, 0.0123 away"),
-        ({"kind": "earlier_attempt"}, "an earlier attempt"),
-    ],
-)
-def test_where_the_answer_started_is_said(start: dict[str, Any], words: str) -> None:
-    result = two_device_result()
-    assert "tarted from" not in shown(result)
-    result["provenance"]["started_from"] = start
-    assert words in shown(result)
-
-
-@pytest.mark.parametrize("start", [None, "stored schedule", {"kind": "unheard of"}])
-def test_a_start_without_words_is_left_out(start: Any) -> None:
-    assert start_line({"started_from": start}) is None

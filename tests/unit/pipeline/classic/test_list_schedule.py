@@ -6,11 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.errors import OrderError
-from planner.pipeline.classic.arrays import problem_arrays
 from planner.pipeline.classic.list_schedule import FAR, ListPolicy, list_schedule
 from planner.pipeline.classic.timed import timed
 from planner.pipeline.dispatch.list_scheduling import dispatch
 from planner.pipeline.dispatch.policy import DispatchPolicy, nothing
+from planner.pipeline.kernel.tables import tables_of
 from planner.pipeline.problem import PipelineProblem
 from planner.pipeline.timing import orders_of, time_orders
 from planner.pipeline.verify import verify
@@ -47,11 +47,11 @@ def test_the_same_schedule_as_the_dispatcher(data: st.DataObject, problem: Pipel
         expected = dispatch(problem, dispatched)
     except OrderError:
         try:
-            list_schedule(problem_arrays(problem), policy)
+            list_schedule(tables_of(problem), policy)
         except OrderError:
             return
         raise
-    found = timed(problem, list_schedule(problem_arrays(problem), policy))
+    found = timed(problem, list_schedule(tables_of(problem), policy))
     assert verify(problem, found.schedule) == []
     again = time_orders(problem, orders_of(problem, expected))
     assert found.makespan_ns == again.makespan_ns

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planner.pipeline.cp_sat.improve import CpSatSettings
+from planner.pipeline.cp_sat.messages import CpSatSettings
 
 
 class Remembering:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from planner.pipeline.bounds.lower_bounds import lower_bounds
 from planner.pipeline.documents import problem_to_document, read_problem
 from planner.pipeline.feasibility.decide import find_infeasibility, sequential_schedule
+from planner.pipeline.kernel.tables import tables_of
 from planner.pipeline.objective import objective_ns
 from planner.pipeline.orders import orders_of
 from planner.pipeline.periodic import direct, extend
@@ -65,7 +66,7 @@ def test_any_schedule_extended_is_complete_and_valid(
     if sequences is not None:
         schedule = time_orders(many, sequences.to_orders())
         assert verify(many, schedule) == []
-        timing = time_sequences(many, sequences)
+        timing = time_sequences(tables_of(many), sequences)
         assert timing is not None
         assert timing.objective_ns == objective_ns(many, schedule)
 
@@ -76,9 +77,9 @@ def test_sequences_are_timed_like_orders(problem: PipelineProblem, seed: int) ->
     assume(find_infeasibility(problem) is None)
     schedule = random_schedule(problem, Random(seed))
     orders = orders_of(problem, schedule.ops)
-    sequences = sequences_of_orders(problem, orders)
+    sequences = sequences_of_orders(tables_of(problem), orders)
     assert sequences.to_orders().compute == orders.compute
-    timing = time_sequences(problem, sequences)
+    timing = time_sequences(tables_of(problem), sequences)
     if timing is not None:
         again = time_orders(problem, sequences.to_orders())
         assert timing.objective_ns == objective_ns(problem, again)
@@ -116,7 +117,7 @@ def test_a_periodic_schedule_is_extended_without_loss() -> None:
     assert short is not None
     sequences = extended(many, count, short)
     assert sequences is not None
-    timing = time_sequences(many, sequences)
+    timing = time_sequences(tables_of(many), sequences)
     assert timing is not None
     # ZB-H1: m (F + B + W) + (p - 1)(F + B - W).
     assert timing.objective_ns == 60 * 30 + 3 * 14

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from planner.errors import OrderError
 from planner.pipeline import timing
-from planner.pipeline.compiled_simulation import simulated_ops
 from planner.pipeline.feasibility.decide import find_infeasibility
+from planner.pipeline.kernel.event_simulation import simulated_ops
 from planner.pipeline.orders import Orders, orders_of
 from planner.pipeline.problem import PipelineProblem
 from planner.pipeline.schedule import TimedOp

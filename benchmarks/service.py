@@ -1,0 +1,44 @@
+"""What the benchmarks share: their folders, waiting for a job, and the independent checker."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from client.api import TERMINAL_STATES, LoadmasterClient
+
+FOLDER = Path(__file__).parent
+PROBLEMS = FOLDER / "problems"
+BEST_KNOWN = PROBLEMS / "best-known.json"
+POLL_S = 0.5
+
+
+def wait_for(
+    client: LoadmasterClient, job_id: str, on_poll: Callable[[], None] = lambda: None
+) -> dict[str, Any]:
+    """The status of a job once it is over."""
+    while (status := client.status(job_id))["state"] not in TERMINAL_STATES:
+        on_poll()
+        time.sleep(POLL_S)
+    return status
+
+
+def check(problem: dict[str, Any], schedule: dict[str, Any], checker: Path | None) -> str | None:
+    """What the independent checker has against a schedule of the problem as it was posted."""
+    if checker is None:
+        return None
+    document = json.dumps({"problem": problem, "schedule": schedule})
+    run = subprocess.run(
+        [sys.executable, str(checker), "-"], input=document, capture_output=True, text=True
+    )
+    return None if run.returncode == 0 else run.stdout.strip() or run.stderr.strip()
+
+
+def milliseconds(value_ns: int | None) -> str:
+    """Nanoseconds as milliseconds for a table."""
+    return "–" if value_ns is None else f"{value_ns / 1e6:.2f}"

@@ -1,0 +1,23 @@
+"""What a terminal shows of a result."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+from rich.console import Console
+
+from client.render import render_result
+
+
+def shown(result: dict[str, Any], width: int = 100) -> str:
+    """All of it as text, in so many columns."""
+    console = Console(file=io.StringIO(), width=width)
+    render_result(console, result)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def line_with(text: str, output: str) -> str:
+    """The first line that has the text."""
+    return next(line for line in output.splitlines() if text in line)
