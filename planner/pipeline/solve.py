@@ -12,10 +12,11 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from planner.errors import SolverCrash
 from planner.pipeline.answer import Findings, infeasible_answer, succeeded_answer
 from planner.pipeline.bounds.lower_bounds import lower_bounds
 from planner.pipeline.feasibility.decide import find_infeasibility
-from planner.pipeline.portfolio.exact import ExactEngine, ExactStep
+from planner.pipeline.portfolio.exact import ExactStep
 from planner.pipeline.portfolio.heuristics import classic_rows, run_adaoffload, start_from_stored
 from planner.pipeline.portfolio.searching import add_starts, search
 from planner.pipeline.portfolio.state import SolveState
@@ -23,9 +24,9 @@ from planner.pipeline.progress import Reporter
 from planner.pipeline.schedule import Schedule
 from planner.pipeline.spec import read_spec
 
-SMALL_OPERATIONS = 200
-"""Operations up to which an exact engine is expected to prove the optimum in a minute."""
-SEARCH_SHARE_SMALL, SEARCH_SHARE = 0.15, 0.75
+SMALL_OPERATIONS = 400
+"""Operations up to which an exact engine may prove the optimum in a minute."""
+SEARCH_SHARE_SMALL, SEARCH_SHARE = 0.2, 0.8
 """Share of the remaining time that local search gets before the exact engines."""
 
 
@@ -41,7 +42,7 @@ def run(
     `start` is an incumbent that a reporter received earlier, of this or a similar spec;
     `time_left_s` replaces the spec's time limit when an earlier attempt has used up part of it.
     The answer's `state` is `succeeded`, `infeasible` or `failed`. Raises `SolverCrash` if the
-    MILP engine's process died.
+    process of an engine that the spec names died.
     """
     return Portfolio(SolveState(read_spec(spec), reporter, should_stop, time_left_s)).solve(start)
 
@@ -101,8 +102,11 @@ class Portfolio:
         state = self.state
         if state.is_done():
             return
-        with state.trace.step("local search"):
+        with state.trace.step("more starts"):
             add_starts(state)
+        if state.is_done():
+            return
+        with state.trace.step("local search"):
             share = SEARCH_SHARE_SMALL if self._is_small() else SEARCH_SHARE
             self.moves = search(state, time.monotonic() + share * state.seconds_left())
         if state.is_reproducible:
@@ -111,9 +115,12 @@ class Portfolio:
             with state.trace.step("linear relaxation"):
                 exact.strengthen_bounds()
         if not state.is_done():
-            engine: ExactEngine = "cp_sat"
-            with state.trace.step(engine):
-                exact.run(engine)
+            with state.trace.step("cp_sat"):
+                try:
+                    exact.run("cp_sat")
+                except SolverCrash as crash:
+                    # There is a verified plan already; the proof is all that is lost.
+                    state.reporter.log(f"CP-SAT: {crash}")
 
     def _is_small(self) -> bool:
         return all(c.problem.operations <= SMALL_OPERATIONS for c in self.state.promising())

@@ -17,6 +17,8 @@ from planner.pipeline.spec import Candidate
 ExactEngine = Literal["cbc", "highs", "cp_sat"]
 CP_SAT_NAME = "CP-SAT"
 RELAXATION_SHARE = 0.1
+MOST_OPERATIONS = 20_000
+"""Beyond, already the model's precedences take longer to write down than there is time."""
 
 
 class ExactStep:
@@ -36,7 +38,9 @@ class ExactStep:
         for candidate in self.state.promising():
             if self.state.is_done():
                 return
-            if not self.state.is_settled(candidate):
+            if candidate.problem.operations > MOST_OPERATIONS:
+                self.state.reporter.log(f"{candidate.placement} is too large for {engine}")
+            elif not self.state.is_settled(candidate):
                 self._improve(candidate, engine)
 
     def strengthen_bounds(self) -> None:

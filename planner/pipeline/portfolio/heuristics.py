@@ -17,6 +17,9 @@ from planner.pipeline.schedule import Schedule
 from planner.pipeline.spec import AS_POSTED, Candidate
 
 STORED = "stored schedule"
+LONG_OPERATIONS = 30_000
+"""Operations from which AdaOffload takes its time, and the period of a shorter iteration is
+repeated instead."""
 CLASSIC_SHARE, ADAOFFLOAD_SHARE = 0.2, 0.25
 """Shares of the remaining time that these steps may use."""
 
@@ -76,6 +79,10 @@ def run_adaoffload(state: SolveState) -> None:
         if state.is_done():
             return
         if state.is_settled(candidate):
+            continue
+        is_long = candidate.problem.alike and candidate.problem.operations > LONG_OPERATIONS
+        if is_long and state.options.engine == "auto":
+            state.reporter.log("AdaOffload is left to the iteration with fewer micro-batches")
             continue
         state.reporter.phase(f"AdaOffload ({candidate.placement})")
         # Every placement gets a share of the time, not only the first.
