@@ -10,13 +10,14 @@ import os
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+import numba
+
 from planner.compiled_cache import cache_folder
 
 if (folder := cache_folder()) is not None:
-    # Numba reads this when it is imported.
     os.environ.setdefault("NUMBA_CACHE_DIR", str(folder))
-
-import numba  # noqa: E402
+    # It may have been imported before.
+    numba.config.reload_config()  # type: ignore[no-untyped-call]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

@@ -61,15 +61,44 @@ def test_unknown_argument_is_refused(checkout: Path) -> None:
     assert "--test" in done.stderr
 
 
-def test_nothing_is_done_where_nothing_has_changed(checkout: Path) -> None:
+def make_current_environment(checkout: Path) -> Path:
+    """An environment that is up to date, whose Python only says where compiled code is kept, and
+    fills that folder, which is returned, when asked to."""
     stamp = str(checkout) + "\n"
     for name in ("requirements/test.lock", "pyproject.toml"):
         stamp += hashlib.sha256((checkout / name).read_bytes()).hexdigest() + "  -\n"
-    (checkout / ".venv").mkdir()
+    python = checkout / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
     (checkout / ".venv" / ".made-from-test").write_text(stamp)
+    folder = checkout / ".venv" / "cache"
+    folder.mkdir()
+    python.write_text(
+        "#!/bin/sh\n"
+        'case "$*" in\n'
+        f'    "-m planner.compiled_cache") echo "{folder}" ;;\n'
+        f'    "-m planner.warm_up") touch "{folder}/complete" ;;\n'
+        "    *) exit 1 ;;\n"
+        "esac\n"
+    )
+    python.chmod(0o755)
+    return folder
+
+
+def test_nothing_is_done_where_nothing_has_changed(checkout: Path) -> None:
+    (make_current_environment(checkout) / "complete").touch()
     for arguments in ([], ["--test"]):
         done = set_up(checkout, *arguments)
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize("arguments", [[], ["--test"]])
+def test_a_solver_that_has_changed_is_compiled(checkout: Path, arguments: list[str]) -> None:
+    folder = make_current_environment(checkout)
+    done = set_up(checkout, *arguments)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.count("\n") == 1
+    assert "compiling the solver" in done.stdout
+    assert (folder / "complete").exists()
 
 
 def test_locks_have_hashes_and_no_addresses(checkout: Path) -> None:

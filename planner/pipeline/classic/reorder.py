@@ -91,17 +91,26 @@ def _after(slots: Integers, d: int, kind: int, m: int) -> int:
 
 
 @compiled
+def _taken(slots: Integers, length: int) -> Integers:
+    """Which F or B (kind x micro-batches + micro-batch) each device runs in each slot, or -1."""
+    devices, _, count = slots.shape
+    taken = np.full((devices, length), -1)
+    for d in range(devices):
+        for kind in range(4):
+            for m in range(count):
+                taken[d, slots[d, kind, m]] = kind * count + m
+    return taken
+
+
+@compiled
 def _left_shift(
     slots: Integers, weights: Integers, length: int, steady: tuple[int, int], peak: int
 ) -> tuple[Integers, Integers]:
     devices, _, count = slots.shape
     slots, weights = slots.copy(), weights.copy()
     held = _held(slots, weights, length)
-    taken = np.full((devices, length), -1)
+    taken = _taken(slots, length)
     for d in range(devices):
-        for kind in range(4):
-            for m in range(count):
-                taken[d, slots[d, kind, m]] = kind * count + m
         for k in range(2 * count):
             taken[d, weights[d, k]] = 4 * count + k
     ended = np.zeros((devices, 2 * count), np.int64)
@@ -153,11 +162,8 @@ def _left_shift(
 def _squeezed(slots: Integers, weights: Integers, length: int) -> tuple[Integers, Integers]:
     """The earliest slots in which everything runs in the same sequence on each device."""
     devices, _, count = slots.shape
-    taken = np.full((devices, length), -1)
+    taken = _taken(slots, length)
     for d in range(devices):
-        for kind in range(4):
-            for m in range(count):
-                taken[d, slots[d, kind, m]] = kind * count + m
         for k in range(2 * count):
             taken[d, weights[d, k]] = 4 * count + k
     slots, weights = slots.copy(), weights.copy()
@@ -183,11 +189,7 @@ def _left_shift_cool_down(slots: Integers, length: int, after_slot: int, peak: i
     in whatever slots are left."""
     devices, _, count = slots.shape
     slots = slots.copy()
-    taken = np.full((devices, length), -1)
-    for d in range(devices):
-        for kind in range(4):
-            for m in range(count):
-                taken[d, slots[d, kind, m]] = kind * count + m
+    taken = _taken(slots, length)
     # What each device holds, and how many W it owes, once the steady part is over.
     state = np.zeros((devices, 2), np.int64)
     for d in range(devices):

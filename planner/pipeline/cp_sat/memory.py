@@ -11,6 +11,7 @@ from collections import defaultdict
 from math import gcd
 
 from planner.pipeline.cp_sat.formulation import Formulation, Truth, negated
+from planner.pipeline.milp.allocations import compute_memory
 from planner.pipeline.schedule import Token
 
 
@@ -24,25 +25,13 @@ def add_device_memory(build: Formulation) -> None:
 
 def _add_device(build: Formulation, device: int, limit: int) -> None:
     graph, problem = build.graph, build.graph.problem
-    allocations: dict[int, int] = {}
-    frees: dict[int, int] = {}
+    allocations, frees = compute_memory(graph, device)
     transfers: list[tuple[int, int, int]] = []
-    for i in graph.compute_of_device[device]:
-        op, s, m = graph.tokens[i]
-        stage = problem.stages[s]
-        if op == "F":
-            allocations[i] = stage.activation_bytes[m]
-        elif op == "B":
-            allocations[i] = stage.backward_allocation_bytes(m)
-            frees[i] = stage.backward_free_bytes(m)
-        else:
-            frees[i] = stage.late_bytes(m)
     for i in graph.transfers_of_device[device]:
         op, s, m = graph.tokens[i]
         if op == "R" and build.scope.happens(i):
             offload = graph.index[Token("O", s, m)]
             transfers.append((offload, i, problem.stages[s].offload_bytes[m]))
-    allocations = {i: size for i, size in allocations.items() if size}
     if sum(allocations.values()) <= limit:
         return
     frees = {i: size for i, size in frees.items() if size}

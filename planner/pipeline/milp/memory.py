@@ -7,6 +7,7 @@ less every free (end of B or W) that has happened, less what lies on the host al
 
 from __future__ import annotations
 
+from planner.pipeline.milp.allocations import compute_memory
 from planner.pipeline.milp.formulation import FALSE, TRUE, Formulation, Row
 from planner.pipeline.milp.offload import away
 from planner.pipeline.milp.scale import SizeScale
@@ -22,25 +23,13 @@ def add_device_memory(build: Formulation) -> None:
 
 def _add_device(build: Formulation, device: int, limit: int) -> None:
     graph, problem = build.graph, build.graph.problem
-    allocations: dict[int, int] = {}
-    frees: dict[int, int] = {}
+    allocations, frees = compute_memory(graph, device)
     on_host: list[tuple[int, int, int]] = []
-    for i in graph.compute_of_device[device]:
-        op, s, m = graph.tokens[i]
-        stage = problem.stages[s]
-        if op == "F":
-            allocations[i] = stage.activation_bytes[m]
-        elif op == "B":
-            allocations[i] = stage.backward_allocation_bytes(m)
-            frees[i] = stage.backward_free_bytes(m)
-        else:
-            frees[i] = stage.late_bytes(m)
     for i in graph.transfers_of_device[device]:
         op, s, m = graph.tokens[i]
         if op == "R":
             offload = graph.index[Token("O", s, m)]
             on_host.append((offload, i, problem.stages[s].offload_bytes[m]))
-    allocations = {i: size for i, size in allocations.items() if size}
     if sum(allocations.values()) <= limit:
         return
     sizes = [*allocations.values(), *frees.values(), *(size for _, _, size in on_host)]

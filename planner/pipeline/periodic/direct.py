@@ -7,24 +7,22 @@ policies can be tried on the whole iteration.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice
 from random import Random
 
 import numpy as np
 
 from planner.pipeline.kernel.tables import (
-    BACKWARD,
     FORWARD,
-    UNLIMITED,
+    OFFLOAD,
     WEIGHT,
     Integers,
+    ops_at,
     tables_of,
 )
-from planner.pipeline.periodic.greedy import FAR, GreedyPolicy, greedy_starts
+from planner.pipeline.orders import Orders, orders_of
+from planner.pipeline.periodic.greedy import FAR, SHARES, GreedyPolicy, greedy_starts
 from planner.pipeline.periodic.insertion import insertion_starts
-from planner.pipeline.periodic.offloads import with_offloads
 from planner.pipeline.periodic.one_chunk import OneChunk, one_chunk_of
-from planner.pipeline.periodic.sequences import Sequences, time_sequences
 from planner.pipeline.problem import Objective, PipelineProblem
 from planner.pipeline.progress import StopCheck
 
@@ -32,13 +30,16 @@ from planner.pipeline.progress import StopCheck
 ANY_DELAY_NS = FAR // 4
 NEVER = FAR
 PATIENCE = 400
-RELOAD_SLACKS = (0.5, 2.0)
-RESIDENT = (3, 5, 12)
-OFFLOAD_OPENINGS = 8
+OFFLOADED = (SHARES, SHARES * 3 // 4, SHARES // 2)
+NEAR = (4, 8, 16)
+AHEAD = (1, 2, 3)
+
+Value = tuple[int, int]
+"""The objective (ns), and the number of offloads: of equals the one with fewer is better."""
 
 
 class DirectSearch:
-    """Keeps the best sequences found for one problem. `best_ns` is their objective."""
+    """Keeps the best starts found for one problem. `best_ns` is their objective."""
 
     def __init__(
         self, problem: PipelineProblem, should_stop: StopCheck, lower_bound_ns: int = 0
@@ -47,148 +48,132 @@ class DirectSearch:
         self.chunk = one_chunk_of(problem)
         self.should_stop = should_stop
         self.lower_bound_ns = lower_bound_ns
-        self.best_ns: int | None = None
-        self.best: Sequences | None = None
-        self.policy: tuple[int, GreedyPolicy] | None = None
+        self.best: tuple[Value, Integers] | None = None
+        self.policy: tuple[Value, GreedyPolicy] | None = None
 
     @property
     def done(self) -> bool:
         """Whether to stop: told to, or nothing can be better."""
         return self.should_stop() or (
-            self.best_ns is not None and self.best_ns <= self.lower_bound_ns
+            self.best is not None and self.best[0][0] <= self.lower_bound_ns
         )
 
-    def run(self) -> Sequences | None:
+    def run(self) -> Orders | None:
         """Try the openings, then change the best policy a little at a time."""
-        for policy in _openings(self.chunk, self.problem.micro_batches):
-            if self.done and self.best is not None:
-                return self.best
-            self._consider(policy)
-        for lag in (0, self.problem.micro_batches):
-            starts, complete = insertion_starts(self.chunk, self.problem.micro_batches, lag)
-            if complete:
-                self._adopt(starts)
-        if self.problem.can_offload:
-            self._try_offloads()
+        self._open()
         self._improve(Random(0))
-        return self.best
+        if self.best is None:
+            return None
+        flat = self.best[1].reshape(-1)
+        numbers = np.flatnonzero(flat >= 0)
+        ops = ops_at(tables_of(self.problem), numbers, flat[numbers])
+        return orders_of(self.problem, ops)
+
+    def _open(self) -> None:
+        """The openings, but told to stop only until there is something."""
+        count = self.problem.micro_batches
+        for policy in _openings(self.chunk, count, self.problem.can_offload):
+            if self.done and self.best is not None:
+                return
+            self._consider(policy)
+        for lag in (0, count):
+            starts, complete = insertion_starts(self.chunk, count, lag)
+            if complete:
+                self._adopt(self._value(starts), starts)
 
     def _consider(self, policy: GreedyPolicy) -> bool:
-        """Whether the policy is no worse than the best policy so far."""
+        """Whether the policy is better than the best policy so far. It is taken for no worse."""
         starts, complete = greedy_starts(self.chunk, self.problem.micro_batches, policy)
         if not complete:
             return False
-        value = self._objective_ns(starts)
-        if self.policy is not None and value > self.policy[0]:
+        value = self._value(starts)
+        before = None if self.policy is None else self.policy[0]
+        if before is not None and value > before:
             return False
         self.policy = value, policy
-        self._adopt(starts)
-        return True
+        self._adopt(value, starts)
+        return before is None or value < before
 
-    def _adopt(self, starts: Integers) -> None:
-        value = self._objective_ns(starts)
-        if self.best_ns is None or value < self.best_ns:
-            self.best_ns, self.best = value, sequences_of_starts(self.problem, self.chunk, starts)
+    def _adopt(self, value: Value, starts: Integers) -> None:
+        if self.best is None or value < self.best[0]:
+            self.best = value, starts
 
-    def _objective_ns(self, starts: Integers) -> int:
+    def _value(self, starts: Integers) -> Value:
         lengths = np.stack([self.chunk.forward, self.chunk.backward, self.chunk.weight])
-        ends = np.where(starts >= 0, starts + lengths[:, :, None], -1).max(axis=(0, 2))
+        computed, offloads = starts[: WEIGHT + 1], starts[OFFLOAD:]
+        ends = np.where(computed >= 0, computed + lengths[:, :, None], -1).max(axis=(0, 2))
         ends += np.array([self.problem.devices[s.device].epilogue_ns for s in self.problem.stages])
         if self.problem.objective is Objective.MAKESPAN:
-            return int(ends.max())
-        return int((ends - starts[FORWARD, :, 0]).max())
+            objective_ns = int(ends.max())
+        else:
+            objective_ns = int((ends - starts[FORWARD, :, 0]).max())
+        return objective_ns, int((offloads >= 0).sum())
 
     def _improve(self, random: Random) -> None:
         """Random changes of the best policy, a few stages at a time."""
         failures = 0
         while self.policy is not None and failures < PATIENCE and not self.done:
-            before = self.policy[0]
-            self._consider(_changed(self.policy[1], self.chunk, random))
-            failures = 0 if self.policy[0] < before else failures + 1
-
-    def _try_offloads(self) -> None:
-        """Policies as if activations had room enough, then offloads so that they have."""
-        able = np.array([stage.offload_bytes[0] > 0 for stage in self.problem.stages])
-        roomy = self.chunk._replace(limit=np.where(able, UNLIMITED, self.chunk.limit))
-        count = self.problem.micro_batches
-        tables = tables_of(self.problem)
-        for resident in RESIDENT:
-            pending = self._pending_beside(resident)
-            for policy in islice(_openings(roomy, count), OFFLOAD_OPENINGS):
-                starts, complete = greedy_starts(roomy, count, policy._replace(pending=pending))
-                if not complete or self._is_worse(starts):
-                    continue
-                sequences = sequences_of_starts(self.problem, roomy, starts)
-                for slack in RELOAD_SLACKS:
-                    if self.done and self.best is not None:
-                        return
-                    changed = with_offloads(self.problem, sequences, slack)
-                    timing = None if changed is None else time_sequences(tables, changed)
-                    if timing is not None and (
-                        self.best_ns is None or timing.objective_ns < self.best_ns
-                    ):
-                        self.best_ns, self.best = timing.objective_ns, changed
-
-    def _pending_beside(self, resident: int) -> Integers:
-        """How many weight gradients may wait beside so many activations, per stage: what cannot
-        be offloaded of those under way counts too."""
-        chunk, count = self.chunk, self.problem.micro_batches
-        depth = np.arange(len(chunk.forward), 0, -1, dtype=np.int64)
-        offload = np.array([stage.offload_bytes[0] for stage in self.problem.stages])
-        taken = np.minimum(depth, resident) * chunk.activation
-        taken += np.maximum(depth - resident, 0) * (chunk.activation - offload)
-        pending: Integers = (chunk.limit - taken) // np.maximum(chunk.late, 1)
-        return np.clip(pending, 1, count)
-
-    def _is_worse(self, starts: Integers) -> bool:
-        return self.best_ns is not None and self._objective_ns(starts) >= self.best_ns
+            better = self._consider(_changed(self.policy[1], self.chunk, random))
+            failures = 0 if better else failures + 1
 
 
-def sequences_of_starts(problem: PipelineProblem, chunk: OneChunk, starts: Integers) -> Sequences:
-    """Device sequences in the order of starts (by kind F, B, W, stage and micro-batch)."""
-    devices: list[Integers] = []
-    for stages in problem.stages_of_device:
-        if not stages:
-            devices.append(np.empty((0, 3), dtype=np.int64))
-            continue
-        s = stages[0]
-        kinds, micro_batches = np.nonzero(starts[:, s] >= 0)
-        begin = starts[kinds, s, micro_batches]
-        end = begin + np.stack([chunk.forward, chunk.backward, chunk.weight])[kinds, s]
-        order = np.lexsort((kinds, micro_batches, end, begin))
-        rows = np.stack([kinds, np.full(len(kinds), s), micro_batches], axis=1)
-        devices.append(rows[order].astype(np.int64))
-    return Sequences.join(devices)
-
-
-def _openings(chunk: OneChunk, count: int) -> Iterator[GreedyPolicy]:
-    """Depths from half to twice 1F1B's; forwards and weight gradients that wait, or don't."""
+def _openings(chunk: OneChunk, count: int, can_offload: bool) -> Iterator[GreedyPolicy]:
+    """Depths from half to twice 1F1B's; forwards and weight gradients that wait, or don't; then
+    with offloads."""
     stages = len(chunk.forward)
-    depth = np.arange(stages, 0, -1, dtype=np.int64)
-    level = np.full(stages, count, dtype=np.int64)
-    caps = [
-        depth,
-        2 * depth - 1,
-        (3 * depth) // 2,
-        depth + 2,
-        level,
-        depth // 2 + 1,
-        depth // 2 + 2,
-    ]
+
+    def level(value: int) -> Integers:
+        return np.full(stages, value, dtype=np.int64)
+
+    most = _most_held(chunk, count)
     seen = set()
-    for cap in caps:
-        within = np.minimum(np.maximum(cap, 1), _most_held(chunk, count))
+    for cap in _depths(stages, count):
+        within = np.minimum(cap, most)
         if within.tobytes() in seen:
             continue
         seen.add(within.tobytes())
         for forward_delay in (ANY_DELAY_NS, 0):
             for weight_delay in (0, ANY_DELAY_NS):
                 yield GreedyPolicy(
-                    within,
-                    level,
-                    np.full(stages, forward_delay, dtype=np.int64),
-                    np.full(stages, weight_delay, dtype=np.int64),
+                    in_flight=within,
+                    pending=level(count),
+                    forward_delay_ns=level(forward_delay),
+                    weight_delay_ns=level(weight_delay),
+                    share=level(0),
+                    near=level(NEAR[0]),
+                    ahead=level(AHEAD[0]),
                 )
+    if not can_offload:
+        return
+    for cap in _depths(stages, count):
+        for share in OFFLOADED:
+            for near in NEAR:
+                yield GreedyPolicy(
+                    in_flight=cap,
+                    pending=level(count),
+                    forward_delay_ns=level(ANY_DELAY_NS),
+                    weight_delay_ns=level(0),
+                    share=level(share),
+                    near=level(near),
+                    ahead=level(AHEAD[0]),
+                )
+
+
+def _depths(stages: int, count: int) -> list[Integers]:
+    """In-flight caps: 1F1B's, Zero Bubble's, and others from half to twice 1F1B's."""
+    depth = np.arange(stages, 0, -1, dtype=np.int64)
+    level = np.full(stages, count, dtype=np.int64)
+    return [
+        depth,
+        2 * depth - 1,
+        (3 * depth) // 2,
+        depth + 2,
+        level,
+        depth + stages,
+        depth + stages // 4,
+        depth // 2 + 1,
+        depth // 2 + 2,
+    ]
 
 
 def _most_held(chunk: OneChunk, count: int) -> Integers:
@@ -202,20 +187,31 @@ def _changed(policy: GreedyPolicy, chunk: OneChunk, random: Random) -> GreedyPol
     """One to three changes of one to all stages."""
     stages = len(chunk.forward)
     changed = GreedyPolicy(*(values.copy() for values in policy))
+    kinds = ("in_flight", "forward", "pending", "weight")
+    if chunk.offload.any():
+        kinds += ("share", "near", "ahead")
     for _ in range(random.choice((1, 1, 2, 3))):
         begin = random.randrange(stages)
         own = slice(begin, begin + random.choice((1, 1, 2, 4, stages)))
-        what = random.randrange(4)
-        if what == FORWARD:
-            changed.in_flight[own] = np.maximum(
-                1, changed.in_flight[own] + random.choice((-2, -1, 1, 2))
-            )
-        elif what == BACKWARD:
+        if random.random() < 0.1:
+            own = slice(0, stages)
+        what = random.choice(kinds)
+        if what == "in_flight":
+            caps = changed.in_flight[own] + random.choice((-4, -2, -1, 1, 2, 4))
+            changed.in_flight[own] = np.maximum(1, caps)
+        elif what == "forward":
             lengths = [0, int(chunk.backward[begin]) // 4, int(chunk.backward[begin]) // 2]
             changed.forward_delay_ns[own] = random.choice([ANY_DELAY_NS, *lengths])
-        elif what == WEIGHT:
+        elif what == "pending":
             changed.pending[own] = random.choice((1, 2, 3, 4, 6, 8, NEVER))
-        else:
+        elif what == "weight":
             lengths = [0, int(chunk.weight[begin]) // 4, int(chunk.weight[begin]) // 2]
             changed.weight_delay_ns[own] = random.choice([ANY_DELAY_NS, *lengths])
+        elif what == "share":
+            shares = changed.share[own] + random.choice((-2, -1, -1, 1))
+            changed.share[own] = np.clip(shares, 0, SHARES)
+        elif what == "near":
+            changed.near[own] = random.choice(NEAR)
+        else:
+            changed.ahead[own] = random.choice(AHEAD)
     return changed

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 from planner.errors import OrderError
 from planner.pipeline.objective import objective_ns
+from planner.pipeline.orders import Orders
 from planner.pipeline.periodic.direct import DirectSearch
 from planner.pipeline.periodic.extend import extended
 from planner.pipeline.periodic.one_chunk import is_one_chunk_alike
-from planner.pipeline.periodic.sequences import Sequences
 from planner.pipeline.periodic.shorten import short_count, with_micro_batches
 from planner.pipeline.problem import PipelineProblem
 from planner.pipeline.progress import StopCheck, never
@@ -53,7 +53,8 @@ def direct_schedule(
     """
     if not is_one_chunk_alike(problem):
         return None
-    return _timed(problem, DirectSearch(problem, should_stop, lower_bound_ns).run())
+    orders = DirectSearch(problem, should_stop, lower_bound_ns).run()
+    return None if orders is None else _timed(problem, orders)
 
 
 def extended_schedule(
@@ -69,13 +70,12 @@ def extended_schedule(
     short = solve_short(with_micro_batches(problem, count))
     if short is None or should_stop():
         return None
-    return _timed(problem, extended(problem, count, short, should_stop))
+    sequences = extended(problem, count, short, should_stop)
+    return None if sequences is None else _timed(problem, sequences.to_orders())
 
 
-def _timed(problem: PipelineProblem, sequences: Sequences | None) -> Schedule | None:
-    if sequences is None:
-        return None
+def _timed(problem: PipelineProblem, orders: Orders) -> Schedule | None:
     try:
-        return time_orders(problem, sequences.to_orders())
+        return time_orders(problem, orders)
     except OrderError:
         return None

@@ -8,11 +8,16 @@ import numpy as np
 
 from planner.pipeline.kernel.tables import (
     ALLOCATED,
+    ASSIGNED_HOST,
     BACKWARD,
+    CHANNEL,
+    DURATION,
     FORWARD,
     FREED,
     LAG,
     LIMIT,
+    OFFLOAD,
+    RELOAD,
     WEIGHT,
     Integers,
     compute_durations,
@@ -26,7 +31,9 @@ from planner.pipeline.problem import PipelineProblem
 
 class OneChunk(NamedTuple):
     """Times (ns) and sizes (bytes) per stage. `forward_hop` and `backward_hop` of stage s lie
-    between s and s + 1; the last is 0. `limit` is `UNLIMITED` where there is none."""
+    between s and s + 1; the last is 0. `limit` is `UNLIMITED` where there is none. The bytes
+    `offload` are 0 where a stage cannot; of the exclusive channels of host links each has a
+    number, and `host` is -1 where offloads are into no host of `host_limit`."""
 
     forward: Integers
     backward: Integers
@@ -37,6 +44,14 @@ class OneChunk(NamedTuple):
     late: Integers
     backward_allocation: Integers
     limit: Integers
+    offload: Integers
+    offload_ns: Integers
+    reload_ns: Integers
+    offload_channel: Integers
+    reload_channel: Integers
+    channels: int
+    host: Integers
+    host_limit: Integers
 
 
 def is_one_chunk_alike(problem: PipelineProblem) -> bool:
@@ -62,4 +77,12 @@ def one_chunk_of(problem: PipelineProblem) -> OneChunk:
         late=column(WEIGHT, FREED),
         backward_allocation=column(BACKWARD, ALLOCATED),
         limit=tables.devices[device_of_stage(tables), LIMIT],
+        offload=column(OFFLOAD, FREED),
+        offload_ns=column(OFFLOAD, DURATION),
+        reload_ns=column(RELOAD, DURATION),
+        offload_channel=column(OFFLOAD, CHANNEL),
+        reload_channel=column(RELOAD, CHANNEL),
+        channels=tables.channels,
+        host=tables.devices[device_of_stage(tables), ASSIGNED_HOST],
+        host_limit=tables.host_limit,
     )

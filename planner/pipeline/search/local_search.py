@@ -164,6 +164,8 @@ class _Search:
 
     def _cool(self, chain: Chain, warmth: float, moves: int | None, ends: float) -> int:
         """Anneal a chain over one cycle, in rounds; how many moves were tried."""
+        if moves == 0:
+            return 0
         warm, cold = warmth * chain.best_ns, COLD * chain.best_ns
 
         def temperature(done: float) -> float:
@@ -173,8 +175,8 @@ class _Search:
         tried, done, size = 0, 0.0, FIRST_ROUND
         while done < 1.0 and not self.stop[0]:
             if moves is not None:
-                size = -(-moves // ROUNDS_PER_CYCLE)
-                following = done + 1 / ROUNDS_PER_CYCLE
+                size = min(-(-moves // ROUNDS_PER_CYCLE), moves - tried)
+                following = (tried + size) / moves
             else:
                 spent = time.monotonic() - begun
                 if tried:

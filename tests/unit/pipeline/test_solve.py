@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from planner.errors import SolverCrash
 from planner.pipeline.documents import read_problem
 from planner.pipeline.incumbents import Incumbents
+from planner.pipeline.portfolio.exact import ExactStep
+from planner.pipeline.portfolio.trace import Trace
 from planner.pipeline.progress import SilentReporter
 from planner.pipeline.request import resolve_request
 from planner.pipeline.schedule import TimedOp
 from planner.pipeline.solve import run
 from planner.pipeline.spec import Candidate
 from planner.pipeline.timing import schedule_from_ops
+from tests.benchmark_problems import benchmark_document as benchmark
+from tests.benchmark_problems import best_known
 from tests.referee import check
-
-PROBLEMS = Path(__file__).resolve().parents[3] / "benchmarks" / "problems"
 
 
 class Recorder(SilentReporter):
@@ -34,12 +35,6 @@ class Recorder(SilentReporter):
 
     def incumbent(self, document: dict[str, Any], objective_ns: int, found_by: str) -> None:
         self.found.append((document, objective_ns, found_by))
-
-
-def benchmark(name: str) -> dict[str, Any]:
-    """A benchmark problem as it is posted."""
-    problem: dict[str, Any] = json.loads((PROBLEMS / f"{name}.json").read_text())
-    return problem
 
 
 def solve(body: dict[str, Any], **options: Any) -> dict[str, Any]:
@@ -60,7 +55,7 @@ def test_a_small_problem_is_proven_optimal() -> None:
     violations, facts = check(problem, document["schedule"])
     assert violations == []
     assert facts["makespan_ns"] == 453_000_000
-    assert document["certificate"]["bound_name"] == "cbc"
+    assert document["certificate"]["bound_name"] == "fill and drain idle"
     assert document["provenance"]["stopped_by"] == "proven optimal"
     values = [value for _, value, _ in recorder.found]
     assert values == sorted(values, reverse=True)
@@ -119,7 +114,9 @@ def test_a_stored_incumbent_is_where_the_next_attempt_starts() -> None:
     start, value, _ = recorder.found[-1]
     again = solve(body, start=start, time_left_s=1)
     assert again["objective_ns"] <= value == first["objective_ns"]
-    assert again["document"]["provenance"]["started_from"] == "stored schedule"
+    origin = again["document"]["provenance"]["started_from"]
+    assert origin["kind"] == "earlier_attempt"
+    assert origin["objective_ns"] <= value
 
 
 def test_an_unusable_start_is_set_aside() -> None:
@@ -141,9 +138,9 @@ def test_asked_to_stop_at_once_there_is_still_an_answer() -> None:
     assert check(problem, answer["document"]["schedule"])[0] == []
 
 
-@pytest.mark.parametrize("engine", ["cbc", "highs"])
+@pytest.mark.parametrize("engine", ["auto", "cbc", "highs", "cp_sat"])
 def test_the_time_limit_is_kept(engine: str) -> None:
-    problem = benchmark("half-memory-8x16")
+    problem = benchmark("zb-6.2b-8x32-mem0.75")
     started = time.monotonic()
     answer = solve({"problem": problem, "solver": {"time_limit_s": 8, "engine": engine}})
     assert time.monotonic() - started < 20
@@ -167,7 +164,64 @@ def test_a_schedule_that_breaks_a_rule_never_becomes_an_incumbent() -> None:
         }
     )
     candidate = Candidate("as_posted", problem)
-    incumbents = Incumbents(SilentReporter(), time.monotonic())
+    incumbents = Incumbents(SilentReporter(), Trace(time.monotonic()))
     overlapping = [TimedOp("F", 0, 0, 0, 2), TimedOp("B", 0, 0, 1, 3)]
     incumbents.offer(candidate, schedule_from_ops(problem, overlapping), "nobody")
     assert incumbents.best is None
+
+
+def test_a_seed_and_an_iteration_budget_give_the_same_answer_again() -> None:
+    body = {
+        "problem": benchmark("uneven-8x16-1f1b-memory"),
+        "solver": {"search_iterations": 4000, "seed": 7},
+    }
+    one, other = solve(body), solve(body)
+    assert one["document"]["schedule"] == other["document"]["schedule"]
+    provenance = one["document"]["provenance"]
+    assert provenance["stopped_by"] == "search budget used up"
+    assert 0 < provenance["search_moves"] <= 4000
+    assert provenance["exact"] is None
+
+
+def test_each_step_says_what_it_reached_and_when() -> None:
+    body = {"problem": benchmark("uneven-8x16-1f1b-memory"), "solver": {"time_limit_s": 6}}
+    answer = solve(body)
+    provenance = answer["document"]["provenance"]
+    steps = {entry["step"]: entry for entry in provenance["ablation"]}
+    assert list(steps)[:2] == ["classic schedules", "AdaOffload"]
+    assert steps["local search"]["reached_ns"] == answer["objective_ns"]
+    for entry in provenance["ablation"]:
+        assert entry["began_s"] <= entry["ended_s"]
+        assert entry["best_ns"] >= answer["objective_ns"]
+    gaps = provenance["gap_over_time"]
+    assert gaps[-1]["best_ns"] == answer["objective_ns"]
+    assert gaps[-1]["lower_bound_ns"] == answer["lower_bound_ns"]
+    assert [point["seconds"] for point in gaps] == sorted(point["seconds"] for point in gaps)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["offload-4x8-tight", "varlen-4x12"])
+def test_small_problems_are_proven_by_the_exact_engine(name: str) -> None:
+    answer = solve({"problem": benchmark(name), "solver": {"time_limit_s": 100}})
+    assert answer["proven_optimal"]
+    assert answer["objective_ns"] == best_known()[name]["makespan_ns"]
+    assert answer["document"]["provenance"]["exact"]["variables"] > 0
+
+
+def test_a_free_micro_batch_order_is_better_than_the_fixed_one() -> None:
+    problem = benchmark("varlen-4x12", micro_batch_order="free")
+    body = {"problem": problem, "solver": {"search_iterations": 400_000}}
+    answer = solve(body)
+    assert answer["objective_ns"] <= 614_120_000
+    assert check(problem, answer["document"]["schedule"])[0] == []
+
+
+def test_a_crash_of_the_proof_leaves_the_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    def crash(self: ExactStep, engine: str) -> None:
+        raise SolverCrash("gone", [])
+
+    monkeypatch.setattr(ExactStep, "run", crash)
+    body = {"problem": benchmark("uneven-8x16-1f1b-memory"), "solver": {"time_limit_s": 3}}
+    assert solve(body)["state"] == "succeeded"
+    with pytest.raises(SolverCrash):
+        solve(body | {"solver": {"time_limit_s": 3, "engine": "cp_sat"}})

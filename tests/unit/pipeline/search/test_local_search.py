@@ -116,10 +116,13 @@ def test_uneven_stages_reach_the_best_value_known() -> None:
 
 
 def test_steady_spans_are_searched_too() -> None:
-    problem = benchmark_problem("balanced-4x8-1f1b-memory", objective="steady_span")
+    unlimited = [{}] * 4
+    problem = benchmark_problem(
+        "balanced-4x8-1f1b-memory", objective="steady_span", devices=unlimited
+    )
     starts = starts_of(problem, 0)
-    outcome = local_search(problem, starts, moves(60_000), never, lambda s: None)
+    outcome = local_search(problem, starts, moves(200_000), never, lambda s: None)
     assert outcome.schedule is not None
     assert verify(problem, outcome.schedule) == []
-    # 8 x (F + B + W) is 360 ms; a device that waits for nothing cannot do with less.
-    assert 360_000_000 <= outcome.schedule.steady_span_ns < 453_000_000
+    # 8 x (F + B + W) is 360 ms, which a device that never waits takes; the makespan is 417 ms.
+    assert 360_000_000 <= outcome.schedule.steady_span_ns < 400_000_000
