@@ -30,9 +30,10 @@ from planner.pipeline.progress import StopCheck
 ANY_DELAY_NS = FAR // 4
 NEVER = FAR
 PATIENCE = 400
+LEAST_GAIN = 0.0005
 OFFLOADED = (SHARES, SHARES * 3 // 4, SHARES // 2)
-NEAR = (4, 8, 16)
-AHEAD = (1, 2, 3)
+NEAR = (1, 2, 4, 8, 16)
+AHEAD = (0, 1, 2, 3)
 
 Value = tuple[int, int]
 """The objective (ns), and the number of offloads: of equals the one with fewer is better."""
@@ -81,18 +82,15 @@ class DirectSearch:
             if complete:
                 self._adopt(self._value(starts), starts)
 
-    def _consider(self, policy: GreedyPolicy) -> bool:
-        """Whether the policy is better than the best policy so far. It is taken for no worse."""
+    def _consider(self, policy: GreedyPolicy) -> None:
+        """Take the policy if it is no worse than the best so far."""
         starts, complete = greedy_starts(self.chunk, self.problem.micro_batches, policy)
         if not complete:
-            return False
+            return
         value = self._value(starts)
-        before = None if self.policy is None else self.policy[0]
-        if before is not None and value > before:
-            return False
-        self.policy = value, policy
-        self._adopt(value, starts)
-        return before is None or value < before
+        if self.policy is None or value <= self.policy[0]:
+            self.policy = value, policy
+            self._adopt(value, starts)
 
     def _adopt(self, value: Value, starts: Integers) -> None:
         if self.best is None or value < self.best[0]:
@@ -110,66 +108,68 @@ class DirectSearch:
         return objective_ns, int((offloads >= 0).sum())
 
     def _improve(self, random: Random) -> None:
-        """Random changes of the best policy, a few stages at a time."""
-        failures = 0
-        while self.policy is not None and failures < PATIENCE and not self.done:
-            better = self._consider(_changed(self.policy[1], self.chunk, random))
-            failures = 0 if better else failures + 1
+        """Random changes of the best policy, a few stages at a time, while they gain anything."""
+        tried, mark_ns = 0, None
+        while self.policy is not None and tried < PATIENCE and not self.done:
+            if mark_ns is None or self.policy[0][0] < mark_ns:
+                tried, mark_ns = 0, int(self.policy[0][0] * (1 - LEAST_GAIN))
+            self._consider(_changed(self.policy[1], self.chunk, random))
+            tried += 1
 
 
 def _openings(chunk: OneChunk, count: int, can_offload: bool) -> Iterator[GreedyPolicy]:
-    """Depths from half to twice 1F1B's; forwards and weight gradients that wait, or don't; then
-    with offloads."""
-    stages = len(chunk.forward)
-
-    def level(value: int) -> Integers:
-        return np.full(stages, value, dtype=np.int64)
-
+    """What is promising everywhere; of the first few one is good already."""
     most = _most_held(chunk, count)
+    if can_offload:
+        # Early reloads first; where hardly an activation fits, all go, and return at the last.
+        early = np.clip(most // 4, 1, 4), np.ones_like(most)
+        late = np.ones_like(most), np.zeros_like(most)
+        for near, ahead in (early, late):
+            for cap in _depths(len(chunk.forward), count):
+                for share in OFFLOADED:
+                    policy = _level_policy(cap, count, ANY_DELAY_NS, 0, share)
+                    yield policy._replace(near=near, ahead=ahead)
     seen = set()
-    for cap in _depths(stages, count):
+    for cap in _depths(len(chunk.forward), count):
         within = np.minimum(cap, most)
         if within.tobytes() in seen:
             continue
         seen.add(within.tobytes())
         for forward_delay in (ANY_DELAY_NS, 0):
             for weight_delay in (0, ANY_DELAY_NS):
-                yield GreedyPolicy(
-                    in_flight=within,
-                    pending=level(count),
-                    forward_delay_ns=level(forward_delay),
-                    weight_delay_ns=level(weight_delay),
-                    share=level(0),
-                    near=level(NEAR[0]),
-                    ahead=level(AHEAD[0]),
-                )
-    if not can_offload:
-        return
-    for cap in _depths(stages, count):
-        for share in OFFLOADED:
-            for near in NEAR:
-                yield GreedyPolicy(
-                    in_flight=cap,
-                    pending=level(count),
-                    forward_delay_ns=level(ANY_DELAY_NS),
-                    weight_delay_ns=level(0),
-                    share=level(share),
-                    near=level(near),
-                    ahead=level(AHEAD[0]),
-                )
+                yield _level_policy(within, count, forward_delay, weight_delay, 0)
+
+
+def _level_policy(
+    in_flight: Integers, count: int, forward_delay_ns: int, weight_delay_ns: int, share: int
+) -> GreedyPolicy:
+    """A policy that is the same on all stages but for the caps."""
+
+    def level(value: int) -> Integers:
+        return np.full(len(in_flight), value, dtype=np.int64)
+
+    return GreedyPolicy(
+        in_flight=in_flight,
+        pending=level(count),
+        forward_delay_ns=level(forward_delay_ns),
+        weight_delay_ns=level(weight_delay_ns),
+        share=level(share),
+        near=level(NEAR[0]),
+        ahead=level(AHEAD[0]),
+    )
 
 
 def _depths(stages: int, count: int) -> list[Integers]:
-    """In-flight caps: 1F1B's, Zero Bubble's, and others from half to twice 1F1B's."""
+    """In-flight caps: 1F1B's and Zero Bubble's, between them and beyond, and half of them."""
     depth = np.arange(stages, 0, -1, dtype=np.int64)
     level = np.full(stages, count, dtype=np.int64)
     return [
+        depth + stages,
         depth,
         2 * depth - 1,
         (3 * depth) // 2,
         depth + 2,
         level,
-        depth + stages,
         depth + stages // 4,
         depth // 2 + 1,
         depth // 2 + 2,
@@ -187,9 +187,9 @@ def _changed(policy: GreedyPolicy, chunk: OneChunk, random: Random) -> GreedyPol
     """One to three changes of one to all stages."""
     stages = len(chunk.forward)
     changed = GreedyPolicy(*(values.copy() for values in policy))
-    kinds = ("in_flight", "forward", "pending", "weight")
+    kinds = ["in_flight", "forward", "pending", "weight"]
     if chunk.offload.any():
-        kinds += ("share", "near", "ahead")
+        kinds += ["share", "near", "ahead"]
     for _ in range(random.choice((1, 1, 2, 3))):
         begin = random.randrange(stages)
         own = slice(begin, begin + random.choice((1, 1, 2, 4, stages)))

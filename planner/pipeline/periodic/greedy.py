@@ -146,9 +146,7 @@ def _greedy(
                     next_f[s] += 1
                     if s + 1 < stages:
                         f_ready[s + 1, m] = end + chunk.forward_hop[s]
-                        heappush(
-                            events, (f_ready[s + 1, m], np.int64(LOOK_AGAIN), np.int64(s + 1))
-                        )
+                        heappush(events, (f_ready[s + 1, m], np.int64(LOOK_AGAIN), np.int64(s + 1)))
                     else:
                         b_ready[s, m] = end
                     share = policy.share[s] if chunk.offload[s] > 0 else np.int64(0)
@@ -165,9 +163,7 @@ def _greedy(
                     next_b[s] += 1
                     if s > 0:
                         b_ready[s - 1, m] = end + chunk.backward_hop[s - 1]
-                        heappush(
-                            events, (b_ready[s - 1, m], np.int64(LOOK_AGAIN), np.int64(s - 1))
-                        )
+                        heappush(events, (b_ready[s - 1, m], np.int64(LOOK_AGAIN), np.int64(s - 1)))
                 else:
                     m = next_w[s]
                     end = now + weight[s]
@@ -297,7 +293,7 @@ def _most_urgent(
 @compiled
 def _longest_waiting(
     chunk: OneChunk,
-    now: int,
+    now: int | np.int64,
     senders: Integers,
     away: Integers,
     chosen: Integers,

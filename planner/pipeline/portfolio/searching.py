@@ -10,7 +10,9 @@ from planner.pipeline.adaoffload import adaoffload
 from planner.pipeline.bounds.lower_bounds import lower_bounds
 from planner.pipeline.classic.limited import memory_limited_starts
 from planner.pipeline.objective import objective_ns
-from planner.pipeline.periodic.long import long_schedule
+from planner.pipeline.periodic.long import direct_schedule, long_schedule
+from planner.pipeline.periodic.one_chunk import is_one_chunk_alike
+from planner.pipeline.portfolio.heuristics import LONG_OPERATIONS as HUGE_OPERATIONS
 from planner.pipeline.portfolio.heuristics import adaoffload_settings
 from planner.pipeline.portfolio.state import SolveState
 from planner.pipeline.problem import PipelineProblem
@@ -29,13 +31,21 @@ LONG_OPERATIONS = 4_000
 """Operations from which a schedule is also put together from a fill, a period and a drain."""
 LONG_SHARE = 0.3
 LIMITED_SHARE = 0.08
+CHECKING_S_PER_OPERATION = 4e-5
+"""To time and verify the schedule of a huge iteration."""
+SEARCH_S_PER_OPERATION = 1e-3
+"""With less, the moves of a local search get nowhere in a huge iteration."""
 
 
 def add_starts(state: SolveState) -> None:
     """More starts where memory is short or the iteration is long."""
     for candidate in state.promising():
+        if _is_huge(candidate) and candidate.problem.can_offload:
+            # It has no time for schedules that don't offload.
+            continue
         limited = state.stop_check(LIMITED_SHARE)
-        for name, orders in memory_limited_starts(candidate.problem, limited):
+        starts = memory_limited_starts(candidate.problem, limited)
+        for name, orders in starts[:1] if _is_huge(candidate) else starts:
             make = partial(time_orders, candidate.problem, orders)
             state.offer(candidate, make, name)
     for candidate in state.promising()[:1]:
@@ -72,6 +82,10 @@ def search(state: SolveState, ends: float) -> int:
 def _search_one(state: SolveState, candidate: Candidate, ends: float, moves: int | None) -> int:
     if state.is_done() or state.is_settled(candidate) or (moves is not None and moves < 1):
         return 0
+    if _is_huge(candidate) and moves is None:
+        ends -= _checking_s(candidate)
+        if ends - time.monotonic() < SEARCH_S_PER_OPERATION * candidate.problem.operations:
+            return 0
     state.reporter.phase(f"{SEARCH} ({candidate.placement})")
     outcome = local_search(
         candidate.problem,
@@ -99,16 +113,37 @@ def _good_enough_ns(state: SolveState, candidate: Candidate) -> int:
     return int(state.lower_bound(candidate).value_ns / (1 - state.options.mip_gap))
 
 
+def _is_huge(candidate: Candidate) -> bool:
+    return candidate.problem.operations > HUGE_OPERATIONS
+
+
+def _checking_s(candidate: Candidate) -> float:
+    problem = candidate.problem
+    transfers = 2 * len(problem.stages) * problem.micro_batches if problem.can_offload else 0
+    return CHECKING_S_PER_OPERATION * (problem.operations + transfers)
+
+
 def _long_schedule(state: SolveState, candidate: Candidate) -> Schedule | None:
-    """Solve the iteration with fewer micro-batches, and repeat its period."""
+    """Whole iterations by compiled rules; the iteration with fewer micro-batches, repeated."""
+    problem, good_ns = candidate.problem, _good_enough_ns(state, candidate)
+    if _is_huge(candidate) and is_one_chunk_alike(problem):
+        # Nothing that could come later finds more, so that this gets all of the time.
+        return direct_schedule(problem, _huge_stop(state, candidate), lower_bound_ns=good_ns)
     stop = state.stop_check(LONG_SHARE)
     ends = time.monotonic() + LONG_SHARE * state.seconds_left()
 
     def solve_short(short: PipelineProblem) -> Schedule | None:
         return _solve_short(state, short, ends, stop)
 
-    bound_ns = state.lower_bound(candidate).value_ns
-    return long_schedule(candidate.problem, solve_short, stop, lower_bound_ns=bound_ns)
+    return long_schedule(problem, solve_short, stop, lower_bound_ns=good_ns)
+
+
+def _huge_stop(state: SolveState, candidate: Candidate) -> StopCheck:
+    """Says to stop while there is time to time, verify and write down what was found."""
+    if state.is_reproducible:
+        return state.should_stop
+    ends = state.deadline - _checking_s(candidate)
+    return lambda: time.monotonic() >= ends or state.should_stop()
 
 
 def _solve_short(

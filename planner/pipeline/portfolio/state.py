@@ -15,8 +15,9 @@ from planner.pipeline.spec import Candidate, PipelineSpec
 
 CLOSING_S = 0.5
 """Kept back from the time limit for the last verification and for writing the answer."""
-CLOSING_S_PER_OPERATION = 5e-5
-"""Verification, waits, jitter and the answer of 100,000 operations take about 5 s more."""
+CLOSING_S_PER_OPERATION = 7e-5
+"""Verification, waits, jitter and the answer of 100,000 operations, transfers among them, take
+about 7 s more."""
 
 
 class SolveState:
@@ -34,9 +35,8 @@ class SolveState:
         self.reporter = reporter
         self.started = time.monotonic()
         limit = spec.options.time_limit_s if time_left_s is None else time_left_s
-        operations = max((c.problem.operations for c in spec.candidates), default=0)
-        closing = CLOSING_S + operations * CLOSING_S_PER_OPERATION
-        self.deadline = self.started + max(0.0, limit - min(closing, limit / 10))
+        self.deadline = self.started + limit - min(CLOSING_S, limit / 10)
+        self.deadline -= min(_closing_s(spec), limit / 4)
         self.asked_to_stop = asked_to_stop
         self.trace = Trace(self.started)
         self.incumbents = Incumbents(reporter, self.trace)
@@ -116,3 +116,11 @@ class SolveState:
             self.incumbents.offer(candidate, make(), found_by)
         except OrderError as error:
             self.reporter.log(f"{found_by}: {error}")
+
+
+def _closing_s(spec: PipelineSpec) -> float:
+    """What the answer for the largest candidate takes."""
+    operations = [
+        c.problem.operations * (5 / 3 if c.problem.can_offload else 1) for c in spec.candidates
+    ]
+    return max(operations, default=0) * CLOSING_S_PER_OPERATION

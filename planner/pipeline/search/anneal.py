@@ -44,7 +44,7 @@ from planner.pipeline.search.moves import (
 )
 from planner.pipeline.search.state import FAR, NEAR, Scratch, State, index_rows
 
-PATTERN_PERCENT, TOGGLE_PERCENT, SWAP_PERCENT, CRITICAL_PERCENT = 4, 20, 10, 50
+PATTERN_PERCENT, TOGGLE_PERCENT, SWAP_PERCENT, CRITICAL_PERCENT = 8, 20, 10, 50
 
 
 @inner
@@ -206,8 +206,8 @@ def _propose_window(
 def _propose_pattern(
     tables: Tables, state: State, scratch: Scratch, offloads: bool, random: Integers
 ) -> int:
-    """Shift the tokens of one kind by the same distance over a run of micro-batches, on one stage
-    or on a run of neighbouring ones; those that cannot follow stay."""
+    """Shift the tokens of one kind by the same distance over a run of micro-batches, on a run of
+    neighbouring stages, or both; those that cannot follow stay."""
     count = tables.micro_batches
     kind = random_below(random, 4 if offloads else 3)
     stage = random_below(random, tables.stages)
@@ -215,8 +215,9 @@ def _propose_pattern(
     if random_below(random, 2):
         last_stage = min(tables.stages - 1, stage + random_below(random, tables.stages))
     first = random_below(random, count)
-    run = 2 + random_below(random, count - 1)
-    last = min(count - 1, first + run - 1)
+    last = first
+    if last_stage == stage or random_below(random, 2):
+        last = min(count - 1, first + 1 + random_below(random, count))
     distance = 1 + random_below(random, NEAR)
     if random_below(random, 2):
         distance = -distance

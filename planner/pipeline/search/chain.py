@@ -25,9 +25,8 @@ class Chain:
         self.state = state_of(tables, rows, lengths)
         self.best = state_of(tables, rows, lengths)
         self.scratch = scratch_for(tables, self.state)
-        # Any state but zero will do for the generator; neighbouring seeds are spread apart.
-        mixed = (seed + 1) * 0x9E3779B97F4A7C15 % (2**63 - 1)
-        self.random = np.array([mixed or 1], dtype=np.int64)
+        # Neighbouring seeds are spread apart.
+        self.random = np.array([(seed + 1) * 0x9E3779B97F4A7C15 % 2**63], dtype=np.int64)
         self.refresh = max(1, min(256, OPERATIONS_PER_LOOK // int(lengths.sum() + 1)))
         self.best_ns = begin(tables, self.state, self.scratch, offloads)
         if self.best_ns >= 0:

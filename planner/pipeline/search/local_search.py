@@ -103,7 +103,10 @@ class _Search:
         for start in ranked:
             if len(chains) == self.settings.threads:
                 break
-            rows, lengths = sequences_of(self.tables, orders_of(self.problem, start.ops).compute)
+            compute = orders_of(self.problem, start.ops).compute
+            if not self.offloads:
+                compute = tuple(tuple(t for t in tokens if t.op != "R") for tokens in compute)
+            rows, lengths = sequences_of(self.tables, compute)
             seed = self.settings.seed * 1000 + len(chains)
             chain = Chain(self.tables, self.offloads, rows, lengths, seed)
             if chain.is_runnable:

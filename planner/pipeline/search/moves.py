@@ -29,14 +29,14 @@ from planner.pipeline.search.state import State
 
 @inner
 def random_below(random: Integers, limit: int) -> int:
-    """A whole number from 0 to limit - 1, from a 63-bit state (Lehmer's generator mod 2^61-1's
-    multiplicative kin is too slow here; this is Marsaglia's xorshift, "Xorshift RNGs", 2003)."""
-    x: int = random[0]
-    x ^= (x << 13) & 0x7FFFFFFFFFFFFFFF
-    x ^= x >> 7
-    x ^= (x << 17) & 0x7FFFFFFFFFFFFFFF
-    random[0] = x
-    return (x >> 8) % limit
+    """A whole number from 0 to limit - 1, for limits up to 2^31.
+
+    The upper bits of Knuth's linear congruential generator modulo 2^64 (MMIX, "The Art of
+    Computer Programming", volume 2, section 3.3.4); `random[0]` is its state.
+    """
+    state: int = random[0] * 6364136223846793005 + 1442695040888963407
+    random[0] = state
+    return ((state >> 33) & 0x7FFFFFFF) % limit
 
 
 @inner
