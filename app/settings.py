@@ -52,7 +52,11 @@ class Settings(BaseSettings):
     max_wait_s: float = Field(default=60, ge=0, description="Cap of `Prefer: wait=N`.")
 
     lease_s: float = Field(default=10, gt=0, description="A worker silent for longer is lost.")
-    heartbeat_s: float = Field(default=2, gt=0, description="How often a worker renews its lease.")
+    heartbeat_s: float = Field(
+        default=0.8,
+        gt=0,
+        description="How often a worker renews its lease, and at the latest hears of a cancel.",
+    )
     sweep_s: float = Field(default=2, gt=0, description="How often the sweep looks at the rows.")
     resend_after_s: float = Field(
         default=30, gt=0, description="A queued solve nobody claimed for so long is sent again."

@@ -146,6 +146,12 @@ def resolve_request(body: Mapping[str, Any]) -> ResolvedRequest:
 
     Raises `SpecError` that names the field at fault and the remedy.
     """
+    if "micro_batches" in body and "problem" not in body:
+        raise SpecError(
+            ("micro_batches",),
+            "is a field of a problem, not of a request.",
+            'Post the problem as {"problem": {…}, "solver": {…}}.',
+        )
     try:
         request = PipelineRequest.model_validate(body)
     except ValidationError as error:

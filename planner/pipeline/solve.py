@@ -26,6 +26,7 @@ from planner.pipeline.spec import read_spec
 
 SMALL_OPERATIONS = 400
 """Operations up to which an exact engine may prove the optimum in a minute."""
+CP_SAT_ATTEMPTS = 2
 SEARCH_SHARE_SMALL, SEARCH_SHARE = 0.2, 0.8
 """Share of the remaining time that local search gets before the exact engines."""
 
@@ -74,8 +75,9 @@ class Portfolio:
         with state.trace.step("classic schedules"):
             self.rows = classic_rows(state)
         milp_starts = self._best_schedules()
-        with state.trace.step("AdaOffload"):
-            run_adaoffload(state)
+        if not state.is_done():
+            with state.trace.step("AdaOffload"):
+                run_adaoffload(state)
         self.exact = ExactStep(state, milp_starts)
         if state.options.engine == "auto":
             self._run_all_engines(self.exact)
@@ -116,11 +118,20 @@ class Portfolio:
                 exact.strengthen_bounds()
         if not state.is_done():
             with state.trace.step("cp_sat"):
-                try:
-                    exact.run("cp_sat")
-                except SolverCrash as crash:
-                    # There is a verified plan already; the proof is all that is lost.
-                    state.reporter.log(f"CP-SAT: {crash}")
+                self._run_cp_sat(exact)
+
+    def _run_cp_sat(self, exact: ExactStep) -> None:
+        """CP-SAT, once more if its process dies; then the time left goes to the search, since
+        there is a verified plan already and the proof is all that is lost."""
+        state = self.state
+        for _ in range(CP_SAT_ATTEMPTS):
+            try:
+                exact.run("cp_sat")
+            except SolverCrash as crash:
+                state.reporter.log(f"CP-SAT: {crash}")
+            else:
+                return
+        self.moves += search(state, state.deadline)
 
     def _is_small(self) -> bool:
         return all(c.problem.operations <= SMALL_OPERATIONS for c in self.state.promising())

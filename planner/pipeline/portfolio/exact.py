@@ -62,6 +62,8 @@ class ExactStep:
         outcome = (
             self._run_cp_sat(candidate) if engine == "cp_sat" else self._run_milp(candidate, engine)
         )
+        if outcome["status"] == "stopped" and not self.state.asked_to_stop():
+            outcome["status"] = "time_limit"
         self.ran_out_of_time |= outcome["status"] == "time_limit"
         self.figures[candidate.placement] = {"engine": engine, **outcome}
 

@@ -172,9 +172,11 @@ class _Search:
         warm, cold = warmth * chain.best_ns, COLD * chain.best_ns
 
         def temperature(done: float) -> float:
-            return max(1.0, warm * float((cold / warm) ** min(1.0, done)))
+            return max(1.0, warm * float((cold / warm) ** min(1.0, max(0.0, done))))
 
         begun = time.monotonic()
+        if moves is None and ends <= begun:
+            return 0
         tried, done, size = 0, 0.0, FIRST_ROUND
         while done < 1.0 and not self.stop[0]:
             if moves is not None:

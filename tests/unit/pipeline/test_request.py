@@ -178,3 +178,10 @@ def test_what_is_wrong_is_named(body: dict[str, Any], path: tuple[str, ...]) -> 
     with pytest.raises(SpecError) as caught:
         resolve_request(body)
     assert caught.value.path == path
+
+
+def test_a_bare_problem_is_told_where_it_goes() -> None:
+    with pytest.raises(SpecError) as refused:
+        resolve_request({"micro_batches": 2, "devices": [{}], "stages": []})
+    assert refused.value.path == ("micro_batches",)
+    assert "problem" in refused.value.remedy

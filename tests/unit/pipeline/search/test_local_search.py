@@ -127,3 +127,12 @@ def test_steady_spans_are_searched_too() -> None:
     assert verify(problem, outcome.schedule) == []
     # The first device waits for its first micro-batch to come back: a critical path of 411 ms.
     assert outcome.schedule.steady_span_ns == lower_bounds(problem)[0].value_ns == 411_000_000
+
+
+def test_a_search_that_has_no_time_left_ends_at_once() -> None:
+    problem = benchmark_problem("uneven-8x16-1f1b-memory")
+    over = SearchSettings(threads=2, seed=0, good_ns=0, deadline=time.monotonic() - 1)
+    outcome = local_search(problem, starts_of(problem, 0), over, never, lambda s: None)
+    assert outcome.schedule is None
+    hardly = SearchSettings(threads=2, seed=0, good_ns=0, deadline=time.monotonic() + 0.01)
+    local_search(problem, starts_of(problem, 0), hardly, never, lambda s: None)
