@@ -35,6 +35,7 @@ from planner.pipeline.search.evaluate import (
     keep_trial,
 )
 from planner.pipeline.search.moves import (
+    are_exchangeable,
     holds_memory,
     is_in_order,
     random_below,
@@ -284,6 +285,8 @@ def _propose_swap(
     if random_below(random, 2):
         first = random_below(random, len(tables.devices))
         last = first + random_below(random, len(tables.devices) - first)
+    if not are_exchangeable(tables, one, other):
+        return NOTHING
     _save_all(tables, state, scratch)
     swap_micro_batches(tables, state, one, other, first, last)
     index_rows(tables, state)

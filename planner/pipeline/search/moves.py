@@ -153,6 +153,23 @@ def toggle_offload(tables: Tables, state: State, cell: int, lead: int) -> int:
 
 
 @inner
+def are_exchangeable(tables: Tables, one: int, other: int) -> bool:
+    """Whether two micro-batches have the same operations: W on the same stages, and on the same
+    stages something to offload."""
+    count = tables.micro_batches
+    for stage in range(tables.stages):
+        mine, theirs = stage * count + one, stage * count + other
+        if (tables.can_offload[mine] > 0) != (tables.can_offload[theirs] > 0):
+            return False
+        weights = WEIGHT * tables.stages * count
+        my_weight = tables.ops[weights + mine, DURATION]
+        their_weight = tables.ops[weights + theirs, DURATION]
+        if (my_weight > 0) != (their_weight > 0):
+            return False
+    return True
+
+
+@inner
 def swap_micro_batches(
     tables: Tables, state: State, one: int, other: int, first_device: int, last_device: int
 ) -> None:
