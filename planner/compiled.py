@@ -14,10 +14,9 @@ import numba
 
 from planner.compiled_cache import cache_folder
 
-if (folder := cache_folder()) is not None:
-    os.environ.setdefault("NUMBA_CACHE_DIR", str(folder))
-    # It may have been imported before.
-    numba.config.reload_config()  # type: ignore[no-untyped-call]
+if "NUMBA_CACHE_DIR" not in os.environ and (folder := cache_folder()) is not None:
+    # Not through the environment, from which processes of other environments would inherit it.
+    numba.config.CACHE_DIR = str(folder)  # type: ignore[attr-defined]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

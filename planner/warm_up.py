@@ -29,6 +29,7 @@ def main() -> None:
     for problem in problems():
         body = {"problem": problem, "solver": {"search_iterations": MOVES}}
         run(resolve_request(body).spec, SilentReporter(), never)
+    folder.mkdir(parents=True, exist_ok=True)
     (folder / COMPLETE).touch()
 
 
