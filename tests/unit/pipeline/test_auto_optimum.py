@@ -17,7 +17,7 @@ from planner.pipeline.verify import verify
 from tests.unit.pipeline.milp.brute_force import ExhaustiveSearch, TooLarge
 from tests.unit.pipeline.milp.random_problems import random_problem
 
-SEEDS = int(os.environ.get("LOADMASTER_TEST_RANDOM_PROBLEMS", "30"))
+SEEDS = int(os.environ.get("LOADMASTER_TEST_RANDOM_PROBLEMS", "12"))
 """How many random problems; 300 take some minutes."""
 MOST_NODES = 4000
 
