@@ -13,26 +13,20 @@ from app.database import Database, milliseconds
 from app.models import DEFAULT_PRIORITY, Job, Solve, SolveState
 from app.repositories.jobs import JobRepository
 from app.repositories.solves import SolveRepository
-from app.services.starts import stored_start
+from app.services.starts import Sought, stored_start
 
 MAX_TRIES = 50
 
 Cache = Literal["miss", "joined", "hit"]
 
 
-class Resolved(Protocol):
+class Resolved(Sought, Protocol):
     """A request as the planner resolved it."""
 
     @property
     def spec(self) -> dict[str, Any]: ...
     @property
     def spec_hash(self) -> str: ...
-    @property
-    def problem_hash(self) -> str: ...
-    @property
-    def shape_hash(self) -> str | None: ...
-    @property
-    def profile(self) -> dict[str, Any] | None: ...
     @property
     def mip_gap(self) -> float: ...
     @property

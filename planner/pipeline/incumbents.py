@@ -47,25 +47,28 @@ class Incumbents:
         self._report_from = trace.started
         self._unreported: Incumbent | None = None
 
-    def offer(self, candidate: Candidate, schedule: Schedule, found_by: str) -> bool:
+    def offer(self, candidate: Candidate, schedule: Schedule, found_by: str) -> None:
         """Verify a schedule and keep it if it is the best of its candidate.
 
-        A schedule that breaks a rule is logged and dropped, whoever made it. Whether it is valid
-        and at least as good as the best of its candidate.
+        A schedule that breaks a rule is logged and dropped, whoever made it. Of large ones, which
+        take seconds to verify, those that are no better are dropped at once.
         """
         self._report_if_due()
         if candidate.problem.objective is Objective.STEADY_SPAN:
             schedule = start_late(candidate.problem, schedule)
         known = self.by_placement.get(candidate.placement)
         value = objective_ns(candidate.problem, schedule)
+        is_better = known is None or value < known.objective_ns
+        if not is_better and len(schedule.ops) >= LARGE_OPERATIONS:
+            return
         violations = verify(candidate.problem, schedule)
         if violations:
             self._reporter.log(f"dropped a schedule by {found_by}: {violations[0]}")
-            return False
+            return
         self._trace.made(value)
         self._keep_spare(candidate, schedule)
-        if known is not None and known.objective_ns <= value:
-            return known.objective_ns == value
+        if not is_better:
+            return
         found = Incumbent(candidate, schedule, found_by)
         self.by_placement[candidate.placement] = found
         if self.best is None or value < self.best.objective_ns:
@@ -73,7 +76,6 @@ class Incumbents:
             self._trace.improved(found_by, candidate.placement, value)
             self._unreported = found
             self._report_if_due()
-        return True
 
     def best_of(self, candidate: Candidate) -> Incumbent | None:
         """The best schedule of one candidate."""

@@ -14,17 +14,21 @@ def never() -> bool:
     return False
 
 
-class Reporter(Protocol):
-    """Receives the progress of one solve. Every call returns at once and never raises."""
+class Report(Protocol):
+    """Receives what an engine says. Every call returns at once and never raises."""
 
     def log(self, line: str) -> None:
         """A line for people to read."""
 
-    def phase(self, name: str) -> None:
-        """The solve enters another step."""
-
     def bound(self, name: str, value_ns: int) -> None:
         """The best proven lower bound of the objective so far, and which bound it is."""
+
+
+class Reporter(Report, Protocol):
+    """Receives the progress of one solve, likewise."""
+
+    def phase(self, name: str) -> None:
+        """The solve enters another step."""
 
     def incumbent(self, document: dict[str, Any], objective_ns: int, found_by: str) -> None:
         """A better verified schedule; `document` is what a later attempt can start from."""

@@ -116,22 +116,22 @@ class Portfolio:
         if not state.is_done():
             with state.trace.step("linear relaxation"):
                 exact.strengthen_bounds()
-        if not state.is_done():
-            with state.trace.step("cp_sat"):
-                self._run_cp_sat(exact)
+        if not state.is_done() and not self._run_cp_sat(exact):
+            # There is a verified plan already, and the proof is all that is lost.
+            with state.trace.step("local search"):
+                self.moves += search(state, state.deadline)
 
-    def _run_cp_sat(self, exact: ExactStep) -> None:
-        """CP-SAT, once more if its process dies; then the time left goes to the search, since
-        there is a verified plan already and the proof is all that is lost."""
-        state = self.state
+    def _run_cp_sat(self, exact: ExactStep) -> bool:
+        """CP-SAT, once more if its process dies; False if it died again."""
         for _ in range(CP_SAT_ATTEMPTS):
             try:
-                exact.run("cp_sat")
+                with self.state.trace.step("cp_sat"):
+                    exact.run("cp_sat")
             except SolverCrash as crash:
-                state.reporter.log(f"CP-SAT: {crash}")
+                self.state.reporter.log(f"CP-SAT: {crash}")
             else:
-                return
-        self.moves += search(state, state.deadline)
+                return True
+        return False
 
     def _is_small(self) -> bool:
         return all(c.problem.operations <= SMALL_OPERATIONS for c in self.state.promising())

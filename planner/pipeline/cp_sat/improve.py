@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import queue
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import IO, Any, Protocol
+from functools import partial
+from typing import IO, Any
 
 from planner.errors import OrderError, SolverCrash
 from planner.pipeline.cp_sat.messages import (
@@ -28,7 +30,9 @@ from planner.pipeline.cp_sat.messages import (
     to_line,
 )
 from planner.pipeline.problem import PipelineProblem
+from planner.pipeline.progress import Report
 from planner.pipeline.schedule import Schedule
+from planner.process_guard import die_with_parent
 
 CHILD = ("-m", "planner.pipeline.cp_sat.child")
 POLL_S = 0.05
@@ -36,14 +40,6 @@ STOP_GRACE_S = 0.7
 """How long the child may take to end after a stop request."""
 OVERTIME_S = 2.0
 """How long it may take beyond its time limit, which it counts from when it has loaded OR-Tools."""
-
-
-class Report(Protocol):
-    """Where live log lines and bounds go."""
-
-    def log(self, line: str) -> None: ...
-
-    def bound(self, name: str, value_ns: int) -> None: ...
 
 
 def improve_with_cp_sat(
@@ -64,6 +60,7 @@ def improve_with_cp_sat(
         [sys.executable, *CHILD],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
+        preexec_fn=partial(die_with_parent, os.getpid()),
     )
     with child:
         try:

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from planner.pipeline.cp_sat.formulation import BuildStopped
-from planner.pipeline.cp_sat.improve import Report
 from planner.pipeline.cp_sat.messages import CpSatOutcome, CpSatSettings, Status
 from planner.pipeline.cp_sat.model import build_model
 from planner.pipeline.cp_sat.neighbourhoods import NeighbourhoodSearch
@@ -24,6 +23,7 @@ from planner.pipeline.cp_sat.whole import whole_scope
 from planner.pipeline.feasibility.decide import sequential_schedule
 from planner.pipeline.objective import objective_ns
 from planner.pipeline.problem import MicroBatchOrder, PipelineProblem
+from planner.pipeline.progress import Report
 from planner.pipeline.schedule import Schedule
 
 NAME = "CP-SAT"

@@ -12,8 +12,10 @@ from planner.pipeline.kernel.tables import (
     DEVICE,
     DURATION,
     EPILOGUE,
+    KIND,
     LAG,
     PREDECESSOR,
+    RELOAD,
     SUCCESSOR,
     Integers,
     Tables,
@@ -98,11 +100,12 @@ def latest_starts(
     tables: Tables,
     rows: Integers,
     lengths: Integers,
-    end_ns: Integers,
+    due_ns: Integers,
     late_start_ns: Integers,
     work: Integers,
 ) -> None:
-    """Latest starts that keep every device's last end: longest paths from the ends backwards."""
+    """Latest starts of F, B and W with which every device ends by `due_ns[d]`: longest paths
+    backwards over sequences and data dependencies. Reloads, memory and links are left out."""
     ops = tables.ops
     devices = len(lengths)
     for d in range(devices):
@@ -116,21 +119,15 @@ def latest_starts(
         top -= 1
         d = work[top, STACK]
         k = work[d, POSITION]
-        if k < 0:
-            continue
-        is_last = k == lengths[d] - 1
-        due = end_ns[rows[d, k]] if is_last else late_start_ns[rows[d, k + 1]]
         while k >= 0:
             token = rows[d, k]
             after = ops[token, SUCCESSOR]
-            if after >= 0:
-                limit = late_start_ns[after]
-                if limit < 0:
-                    work[d, BLOCKED] = 1
-                    break
-                due = min(due, limit - ops[after, LAG])
-            due -= ops[token, DURATION]
-            late_start_ns[token] = due
+            if after >= 0 and late_start_ns[after] < 0:
+                work[d, BLOCKED] = 1
+                break
+            if ops[token, KIND] != RELOAD:
+                latest = latest_end(tables, rows, lengths, due_ns, late_start_ns, d, k)
+                late_start_ns[token] = latest - ops[token, DURATION]
             k -= 1
             before = ops[token, PREDECESSOR]
             if before >= 0:
@@ -140,3 +137,27 @@ def latest_starts(
                     work[top, STACK] = other
                     top += 1
         work[d, POSITION] = k
+
+
+@inner
+def latest_end(
+    tables: Tables,
+    rows: Integers,
+    lengths: Integers,
+    due_ns: Integers,
+    late_start_ns: Integers,
+    d: int,
+    k: int,
+) -> int:
+    """When the device's k-th token must have ended, from the latest starts of what follows it."""
+    ops = tables.ops
+    following = k + 1
+    while following < lengths[d] and ops[rows[d, following], KIND] == RELOAD:
+        following += 1
+    latest: int = due_ns[d]
+    if following < lengths[d]:
+        latest = late_start_ns[rows[d, following]]
+    after = ops[rows[d, k], SUCCESSOR]
+    if after >= 0:
+        latest = min(latest, late_start_ns[after] - ops[after, LAG])
+    return latest

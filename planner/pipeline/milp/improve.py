@@ -18,13 +18,14 @@ from planner.pipeline.milp.relabel import (
     renumber_problem,
     renumber_schedule,
 )
-from planner.pipeline.milp.rounds import MilpSettings, Report, Round, solve_round
+from planner.pipeline.milp.rounds import MilpSettings, Round, solve_round
 from planner.pipeline.milp.window import Window
 from planner.pipeline.objective import objective_ns
 from planner.pipeline.problem import MicroBatchOrder, PipelineProblem
+from planner.pipeline.progress import Report
 from planner.pipeline.schedule import Schedule
 
-__all__ = ["MilpOutcome", "MilpSettings", "Report", "improve"]
+__all__ = ["MilpOutcome", "MilpSettings", "improve"]
 
 WHOLE_AT_ONCE = 900
 """Estimated order binaries up to which the whole model is solved from the start."""

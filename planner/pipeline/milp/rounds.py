@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from planner.errors import SolverCrash
 from planner.pipeline.milp.cbc import solve_with_cbc
@@ -22,6 +22,7 @@ from planner.pipeline.milp.start import start_values
 from planner.pipeline.milp.window import Window
 from planner.pipeline.objective import objective_ns
 from planner.pipeline.problem import MicroBatchOrder, PipelineProblem
+from planner.pipeline.progress import Report
 from planner.pipeline.schedule import Schedule
 
 ENGINES: dict[str, tuple[str, Engine]] = {
@@ -32,14 +33,6 @@ LEAST_RUN_S = 0.4
 """An engine that gets less than this finds nothing and is not started."""
 LIVE_DIGITS = 6
 """Significant digits of a bound in a live log."""
-
-
-class Report(Protocol):
-    """Where live log lines and bounds go."""
-
-    def log(self, line: str) -> None: ...
-
-    def bound(self, name: str, value_ns: int) -> None: ...
 
 
 @dataclass(frozen=True)

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any, Literal
 
 from planner.pipeline.bounds.lower_bounds import Bound
 from planner.pipeline.bounds.relaxation import relaxation_bound
 from planner.pipeline.cp_sat.improve import improve_with_cp_sat
-from planner.pipeline.cp_sat.messages import CpSatSettings
-from planner.pipeline.milp.improve import MilpSettings, improve
+from planner.pipeline.cp_sat.messages import CpSatOutcome, CpSatSettings
+from planner.pipeline.milp.improve import MilpOutcome, MilpSettings, improve
 from planner.pipeline.portfolio.state import SolveState
 from planner.pipeline.schedule import Schedule
 from planner.pipeline.spec import Candidate
 
 ExactEngine = Literal["cbc", "highs", "cp_sat"]
-CP_SAT_NAME = "CP-SAT"
+NAMES: dict[ExactEngine, str] = {"cbc": "cbc", "highs": "highs", "cp_sat": "CP-SAT"}
+"""Engines as answers name what found a schedule or a bound."""
+Adopt = Callable[[Schedule], None]
 RELAXATION_SHARE = 0.1
 MOST_OPERATIONS = 20_000
 """Beyond, already the model's precedences take longer to write down than there is time."""
@@ -58,45 +61,49 @@ class ExactStep:
                 self.state.add_bounds(candidate, [bound])
 
     def _improve(self, candidate: Candidate, engine: ExactEngine) -> None:
-        self.state.reporter.phase(f"{engine} ({candidate.placement})")
-        outcome = (
-            self._run_cp_sat(candidate) if engine == "cp_sat" else self._run_milp(candidate, engine)
-        )
-        if outcome["status"] == "stopped" and not self.state.asked_to_stop():
-            outcome["status"] = "time_limit"
-        self.ran_out_of_time |= outcome["status"] == "time_limit"
-        self.figures[candidate.placement] = {"engine": engine, **outcome}
-
-    def _run_milp(self, candidate: Candidate, engine: Literal["cbc", "highs"]) -> dict[str, Any]:
         state = self.state
-        options = state.options
+        name = NAMES[engine]
+        state.reporter.phase(f"{engine} ({candidate.placement})")
+
+        def adopt(schedule: Schedule) -> None:
+            state.incumbents.offer(candidate, schedule, name)
+
+        outcome = (
+            self._run_cp_sat(candidate, adopt)
+            if engine == "cp_sat"
+            else self._run_milp(candidate, engine, adopt)
+        )
+        if outcome.schedule is not None:
+            adopt(outcome.schedule)
+        if outcome.lower_bound_ns is not None:
+            state.add_bounds(candidate, [Bound(name, outcome.lower_bound_ns)])
+        figures = {"engine": engine, **asdict(outcome)}
+        for bulky in ("schedule", "log_tail"):
+            figures.pop(bulky, None)
+        if outcome.status == "stopped" and not state.asked_to_stop():
+            figures["status"] = "time_limit"
+        self.ran_out_of_time |= figures["status"] == "time_limit"
+        self.figures[candidate.placement] = figures
+
+    def _run_milp(
+        self, candidate: Candidate, engine: Literal["cbc", "highs"], adopt: Adopt
+    ) -> MilpOutcome:
+        state = self.state
         settings = MilpSettings(
             engine=engine,
             time_limit_s=state.seconds_left(),
-            mip_gap=options.mip_gap,
-            threads=options.threads_here(),
-            window_micro_batches=options.milp_window_micro_batches,
+            mip_gap=state.options.mip_gap,
+            threads=state.options.threads_here(),
+            window_micro_batches=state.options.milp_window_micro_batches,
             lower_bound_ns=state.lower_bound(candidate).value_ns,
         )
-        outcome = improve(
-            candidate.problem,
-            self._start(candidate),
-            settings,
-            state.reporter,
-            state.should_stop,
-            lambda schedule: self._adopt(candidate, schedule, engine),
-        )
-        if outcome.schedule is not None:
-            self._adopt(candidate, outcome.schedule, engine)
-        if outcome.lower_bound_ns is not None:
-            state.add_bounds(candidate, [Bound(engine, outcome.lower_bound_ns)])
-        figures = asdict(outcome)
-        del figures["schedule"], figures["log_tail"]
-        return figures
+        start = self.milp_starts.get(candidate.placement)
+        if state.options.adaoffload_warm_start:
+            start = self._best(candidate)
+        return improve(candidate.problem, start, settings, state.reporter, state.should_stop, adopt)
 
-    def _run_cp_sat(self, candidate: Candidate) -> dict[str, Any]:
+    def _run_cp_sat(self, candidate: Candidate, adopt: Adopt) -> CpSatOutcome:
         state = self.state
-        best = state.incumbents.best_of(candidate)
         settings = CpSatSettings(
             time_limit_s=state.seconds_left(),
             mip_gap=state.options.mip_gap,
@@ -104,27 +111,15 @@ class ExactStep:
             seed=state.options.seed,
             lower_bound_ns=state.lower_bound(candidate).value_ns,
         )
-        outcome = improve_with_cp_sat(
+        return improve_with_cp_sat(
             candidate.problem,
-            None if best is None else best.schedule,
+            self._best(candidate),
             settings,
             state.reporter,
             state.should_stop,
-            lambda schedule: self._adopt(candidate, schedule, CP_SAT_NAME),
+            adopt,
         )
-        if outcome.schedule is not None:
-            self._adopt(candidate, outcome.schedule, CP_SAT_NAME)
-        if outcome.lower_bound_ns is not None:
-            state.add_bounds(candidate, [Bound(CP_SAT_NAME, outcome.lower_bound_ns)])
-        figures = asdict(outcome)
-        del figures["schedule"]
-        return figures
 
-    def _adopt(self, candidate: Candidate, schedule: Schedule, found_by: str) -> None:
-        self.state.incumbents.offer(candidate, schedule, found_by)
-
-    def _start(self, candidate: Candidate) -> Schedule | None:
-        if not self.state.options.adaoffload_warm_start:
-            return self.milp_starts.get(candidate.placement)
+    def _best(self, candidate: Candidate) -> Schedule | None:
         best = self.state.incumbents.best_of(candidate)
         return None if best is None else best.schedule

@@ -17,9 +17,9 @@ from planner.pipeline.schedule import Schedule
 from planner.pipeline.spec import AS_POSTED, Candidate
 
 STORED = "stored schedule"
-LONG_OPERATIONS = 30_000
-"""Operations from which AdaOffload takes its time, and the period of a shorter iteration is
-repeated instead."""
+HUGE_OPERATIONS = 30_000
+"""Operations from which AdaOffload takes longer than there is time; the compiled rules for long
+iterations make the starts instead."""
 CLASSIC_SHARE, ADAOFFLOAD_SHARE = 0.2, 0.25
 """Shares of the remaining time that these steps may use."""
 
@@ -80,9 +80,9 @@ def run_adaoffload(state: SolveState) -> None:
             return
         if state.is_settled(candidate):
             continue
-        is_long = candidate.problem.alike and candidate.problem.operations > LONG_OPERATIONS
+        is_long = candidate.problem.alike and candidate.problem.operations > HUGE_OPERATIONS
         if is_long and state.options.engine == "auto":
-            state.reporter.log("AdaOffload is left to the iteration with fewer micro-batches")
+            state.reporter.log("AdaOffload: left out, the iteration has too many operations")
             continue
         state.reporter.phase(f"AdaOffload ({candidate.placement})")
         # Every placement gets a share of the time, not only the first.

@@ -12,8 +12,7 @@ from planner.pipeline.classic.limited import memory_limited_starts
 from planner.pipeline.objective import objective_ns
 from planner.pipeline.periodic.long import direct_schedule, long_schedule
 from planner.pipeline.periodic.one_chunk import is_one_chunk_alike
-from planner.pipeline.portfolio.heuristics import LONG_OPERATIONS as HUGE_OPERATIONS
-from planner.pipeline.portfolio.heuristics import adaoffload_settings
+from planner.pipeline.portfolio.heuristics import HUGE_OPERATIONS, adaoffload_settings
 from planner.pipeline.portfolio.state import SolveState
 from planner.pipeline.problem import PipelineProblem
 from planner.pipeline.progress import StopCheck

@@ -1,9 +1,7 @@
 """Simulated annealing over token sequences, compiled.
 
 Kirkpatrick, Gelatt and Vecchi, "Optimization by Simulated Annealing" (1983), with the moves of
-`search.moves`: one token a few places, the same shift of one kind's tokens over a run of
-micro-batches (and neighbouring stages), an offload more or less, and two micro-batches exchanged
-where their order is free. About half of the moves begin at a token of a critical path.
+`search.proposals`.
 """
 
 from __future__ import annotations
@@ -12,20 +10,8 @@ from math import log
 
 from planner.compiled import inner
 from planner.pipeline.kernel.simulate import NEVER
-from planner.pipeline.kernel.tables import (
-    BACKWARD,
-    CELL,
-    DEVICE,
-    DURATION,
-    EPILOGUE,
-    KIND,
-    LAG,
-    PREDECESSOR,
-    RELOAD,
-    WEIGHT,
-    Integers,
-    Tables,
-)
+from planner.pipeline.kernel.tables import Integers, Tables
+from planner.pipeline.search.critical_path import find_critical
 from planner.pipeline.search.estimate import estimate, find_tails
 from planner.pipeline.search.evaluate import (
     cost_of,
@@ -34,25 +20,21 @@ from planner.pipeline.search.evaluate import (
     find_unchanged,
     keep_trial,
 )
-from planner.pipeline.search.moves import (
-    are_exchangeable,
-    holds_memory,
-    is_in_order,
-    random_below,
-    relocate,
-    swap_micro_batches,
-    toggle_offload,
-)
-from planner.pipeline.search.state import FAR, NEAR, Scratch, State, index_rows
+from planner.pipeline.search.moves import all_hold_memory, random_below
+from planner.pipeline.search.proposals import NOTHING, WHOLE, WINDOW, propose, restore
+from planner.pipeline.search.state import Scratch, State, copy_sequences, index_rows
 
-PATTERN_PERCENT, TOGGLE_PERCENT, SWAP_PERCENT, CRITICAL_PERCENT = 8, 20, 10, 50
+SPREAD_KEPT = 0.99
+"""Share of the mean end's part of the cost that a move is expected to leave."""
+ACCEPTED_PER_TAILS = 4
+"""Accepted moves after which the tails are found anew; until then the estimate is a bit off."""
 
 
 @inner
 def begin(tables: Tables, state: State, scratch: Scratch, offloads: bool) -> int:
     """Time the state's sequences in full; their objective, negative if they cannot be run."""
     index_rows(tables, state)
-    if not offloads and not _all_hold_memory(tables, state):
+    if not offloads and not all_hold_memory(tables, state):
         return -1
     for d in range(len(tables.devices)):
         scratch.first[d] = 0
@@ -91,7 +73,7 @@ def anneal(
     spread = cost - objective
     best_cost = cost if objective == best_ns else 0.0
     critical = accepted_since = 0
-    find_tails(tables, state, scratch.timing)
+    find_tails(tables, state, scratch)
     temperature = warm
     factor = (cold / warm) ** (1.0 / max(1, iterations // refresh))
     for tried in range(iterations):
@@ -128,269 +110,9 @@ def anneal(
         cost, spread = trial_cost, trial_cost - objective
         accepted_since += 1
         if found == WHOLE or accepted_since >= ACCEPTED_PER_TAILS:
-            find_tails(tables, state, scratch.timing)
+            find_tails(tables, state, scratch)
             accepted_since = 0
         if objective < best_ns or (objective == best_ns and cost < best_cost):
             best_ns, best_cost = objective, cost
             copy_sequences(state, best)
     return best_ns, iterations
-
-
-SPREAD_KEPT = 0.99
-"""Share of the mean end's part of the cost that a move is expected to leave."""
-ACCEPTED_PER_TAILS = 4
-"""Accepted moves after which the tails are found anew; until then the estimate is a bit off."""
-NOTHING, WINDOW, WHOLE = 0, 1, 2
-"""What a proposal changed: nothing, a window of one row, or whole rows."""
-
-
-@inner
-def propose(
-    tables: Tables, state: State, scratch: Scratch, offloads: bool, random: Integers, critical: int
-) -> int:
-    """Change the sequences at random; leaves what to evaluate in `scratch.first`, and what to
-    restore in `scratch.saved_rows`; a window's device, ends and start (ns) in `scratch.window`."""
-    draw = random_below(random, 100)
-    if offloads and draw < TOGGLE_PERCENT:
-        return _propose_toggle(tables, state, scratch, random)
-    draw = random_below(random, 100)
-    if draw < PATTERN_PERCENT and tables.micro_batches >= 4:
-        return _propose_pattern(tables, state, scratch, offloads, random)
-    if not tables.fixed_order and draw < PATTERN_PERCENT + SWAP_PERCENT:
-        return _propose_swap(tables, state, scratch, offloads, random)
-    return _propose_window(tables, state, scratch, offloads, random, critical)
-
-
-@inner
-def _propose_window(
-    tables: Tables, state: State, scratch: Scratch, offloads: bool, random: Integers, critical: int
-) -> int:
-    """Move one token by a few places."""
-    if critical and random_below(random, 100) < CRITICAL_PERCENT:
-        token = scratch.critical[random_below(random, critical)]
-        if tables.ops[token, KIND] == RELOAD and not state.offloaded[tables.ops[token, CELL]]:
-            return NOTHING
-        d = tables.ops[token, DEVICE]
-        origin = state.place[token]
-    else:
-        d = random_below(random, len(tables.devices))
-        if state.lengths[d] < 2:
-            return NOTHING
-        origin = random_below(random, state.lengths[d])
-    reach = NEAR if random_below(random, 10) < 6 else FAR
-    target = origin + 1 + random_below(random, reach)
-    if random_below(random, 2):
-        target = 2 * origin - target
-    if target < 0 or target >= state.lengths[d]:
-        return NOTHING
-    low, high = min(origin, target), max(origin, target)
-    for k in range(low, high + 1):
-        scratch.saved_rows[d, k] = state.rows[d, k]
-    head = state.rows[d, low]
-    since = state.end_ns[head] - tables.ops[head, DURATION]
-    renumber = tables.fixed_order == 1 or random_below(random, 2) == 0
-    relocate(tables, state, d, origin, target, renumber, scratch.same)
-    scratch.window[0], scratch.window[1], scratch.window[2] = d, low, high
-    if not is_in_order(tables, state, d, low, high):
-        _restore_window(state, scratch, d, low, high)
-        return NOTHING
-    if not offloads:
-        if not holds_memory(tables, state, d, low, high):
-            _restore_window(state, scratch, d, low, high)
-            holds_memory(tables, state, d, low, high)
-            return NOTHING
-        scratch.window[3] = since
-    return WINDOW
-
-
-@inner
-def _propose_pattern(
-    tables: Tables, state: State, scratch: Scratch, offloads: bool, random: Integers
-) -> int:
-    """Shift the tokens of one kind by the same distance over a run of micro-batches, on a run of
-    neighbouring stages, or both; those that cannot follow stay."""
-    count = tables.micro_batches
-    kind = random_below(random, 4 if offloads else 3)
-    stage = random_below(random, tables.stages)
-    last_stage = stage
-    if random_below(random, 2):
-        last_stage = min(tables.stages - 1, stage + random_below(random, tables.stages))
-    first = random_below(random, count)
-    last = first
-    if last_stage == stage or random_below(random, 2):
-        last = min(count - 1, first + 1 + random_below(random, count))
-    distance = 1 + random_below(random, NEAR)
-    if random_below(random, 2):
-        distance = -distance
-    _save_all(tables, state, scratch)
-    since = NEVER
-    moved = False
-    for s in range(stage, last_stage + 1):
-        for i in range(first, last + 1):
-            # Later ones go first where tokens move back, so that they don't pass one another.
-            m = first + last - i if distance > 0 else i
-            cell = s * count + m
-            token = kind * tables.stages * count + cell
-            if kind == RELOAD and not state.offloaded[cell]:
-                continue
-            if kind == WEIGHT and tables.ops[token, DURATION] == 0:
-                continue
-            d = tables.ops[token, DEVICE]
-            origin = state.place[token]
-            target = origin + distance
-            if target < 0 or target >= state.lengths[d]:
-                continue
-            low, high = min(origin, target), max(origin, target)
-            started = NEVER
-            for k in range(low, high + 1):
-                other = state.rows[d, k]
-                started = min(started, state.end_ns[other] - tables.ops[other, DURATION])
-            relocate(tables, state, d, origin, target, True, scratch.same)
-            if not is_in_order(tables, state, d, low, high):
-                relocate(tables, state, d, target, origin, True, scratch.same)
-                continue
-            since = min(since, started)
-            moved = True
-    if not moved:
-        return NOTHING
-    if not offloads:
-        if not _all_hold_memory(tables, state):
-            _restore_all(tables, state, scratch, offloads)
-            return NOTHING
-        find_unchanged(tables, state, scratch, since)
-    return WHOLE
-
-
-@inner
-def _propose_toggle(tables: Tables, state: State, scratch: Scratch, random: Integers) -> int:
-    """Offload one activation more, or one less."""
-    cell = random_below(random, tables.stages * tables.micro_batches)
-    if tables.can_offload[cell] == 0:
-        return NOTHING
-    _save_all(tables, state, scratch)
-    toggle_offload(tables, state, cell, random_below(random, NEAR + 1))
-    return WHOLE
-
-
-@inner
-def _propose_swap(
-    tables: Tables, state: State, scratch: Scratch, offloads: bool, random: Integers
-) -> int:
-    """Exchange two micro-batches, everywhere or on a run of devices."""
-    one = random_below(random, tables.micro_batches)
-    other = random_below(random, tables.micro_batches)
-    if one == other:
-        return NOTHING
-    first, last = 0, len(tables.devices) - 1
-    if random_below(random, 2):
-        first = random_below(random, len(tables.devices))
-        last = first + random_below(random, len(tables.devices) - first)
-    if not are_exchangeable(tables, one, other):
-        return NOTHING
-    _save_all(tables, state, scratch)
-    swap_micro_batches(tables, state, one, other, first, last)
-    index_rows(tables, state)
-    for d in range(first, last + 1):
-        if state.lengths[d] and not is_in_order(tables, state, d, 0, state.lengths[d] - 1):
-            _restore_all(tables, state, scratch, offloads)
-            return NOTHING
-    if not offloads and not _all_hold_memory(tables, state):
-        _restore_all(tables, state, scratch, offloads)
-        return NOTHING
-    for d in range(len(tables.devices)):
-        scratch.first[d] = 0
-    return WHOLE
-
-
-@inner
-def restore(tables: Tables, state: State, scratch: Scratch, offloads: bool, changed: int) -> None:
-    """Take the last proposal back."""
-    if changed == WHOLE:
-        _restore_all(tables, state, scratch, offloads)
-        return
-    d, low, high = scratch.window[0], scratch.window[1], scratch.window[2]
-    _restore_window(state, scratch, d, low, high)
-    if not offloads:
-        holds_memory(tables, state, d, low, high)
-
-
-@inner
-def _restore_window(state: State, scratch: Scratch, d: int, low: int, high: int) -> None:
-    for k in range(low, high + 1):
-        token = scratch.saved_rows[d, k]
-        state.rows[d, k] = token
-        state.place[token] = k
-
-
-@inner
-def _save_all(tables: Tables, state: State, scratch: Scratch) -> None:
-    for d in range(len(tables.devices)):
-        scratch.saved_lengths[d] = state.lengths[d]
-        for k in range(state.lengths[d]):
-            scratch.saved_rows[d, k] = state.rows[d, k]
-
-
-@inner
-def _restore_all(tables: Tables, state: State, scratch: Scratch, offloads: bool) -> None:
-    for d in range(len(tables.devices)):
-        state.lengths[d] = scratch.saved_lengths[d]
-        for k in range(state.lengths[d]):
-            state.rows[d, k] = scratch.saved_rows[d, k]
-    index_rows(tables, state)
-    if not offloads:
-        _all_hold_memory(tables, state)
-
-
-@inner
-def _all_hold_memory(tables: Tables, state: State) -> bool:
-    """Recompute `held` of all devices; False as soon as one exceeds its limit."""
-    for d in range(len(tables.devices)):
-        if state.lengths[d] and not holds_memory(tables, state, d, 0, state.lengths[d] - 1):
-            return False
-    return True
-
-
-@inner
-def copy_sequences(source: State, target: State) -> None:
-    """Copy rows, lengths and times."""
-    for d in range(len(source.lengths)):
-        target.lengths[d] = source.lengths[d]
-        for k in range(source.lengths[d]):
-            target.rows[d, k] = source.rows[d, k]
-    for operation in range(len(source.end_ns)):
-        target.end_ns[operation] = source.end_ns[operation]
-
-
-@inner
-def find_critical(tables: Tables, state: State, scratch: Scratch) -> int:
-    """Fill `scratch.critical` with the tokens of a longest path to the last end; their number.
-
-    Where nothing that ends when a token starts explains its start (memory, a link), the path
-    goes on with the token before it on the device.
-    """
-    latest, token = -1, -1
-    for d in range(len(tables.devices)):
-        if state.lengths[d]:
-            last = state.rows[d, state.lengths[d] - 1]
-            if state.end_ns[last] + tables.devices[d, EPILOGUE] > latest:
-                latest, token = state.end_ns[last] + tables.devices[d, EPILOGUE], last
-    found = 0
-    while token >= 0 and found < len(scratch.critical):
-        scratch.critical[found] = token
-        found += 1
-        start = state.end_ns[token] - tables.ops[token, DURATION]
-        before = tables.ops[token, PREDECESSOR]
-        k = state.place[token]
-        if before >= 0 and state.end_ns[before] + tables.ops[token, LAG] == start:
-            token = before
-        elif tables.ops[token, KIND] == BACKWARD and state.offloaded[tables.ops[token, CELL]]:
-            reload = tables.ops[token, CELL] + RELOAD * tables.stages * tables.micro_batches
-            if state.end_ns[reload] == start or k == 0:
-                token = reload
-            else:
-                token = state.rows[tables.ops[token, DEVICE], k - 1]
-        elif k:
-            token = state.rows[tables.ops[token, DEVICE], k - 1]
-        else:
-            token = -1
-    return found

@@ -7,8 +7,8 @@ import numpy as np
 from planner.pipeline.kernel.longest_path import latest_starts
 from planner.pipeline.kernel.tables import DURATION, Integers, Tables, timed_ops
 from planner.pipeline.schedule import TimedOp
-from planner.pipeline.search.anneal import anneal, begin, copy_sequences
-from planner.pipeline.search.state import scratch_for, state_of
+from planner.pipeline.search.anneal import anneal, begin
+from planner.pipeline.search.state import copy_sequences, scratch_for, state_of
 
 OPERATIONS_PER_LOOK = 250_000
 """About how many operations are timed between two looks at a wish to stop."""
@@ -77,9 +77,11 @@ class Chain:
         every device ends when it did."""
         end_ns = self.best.end_ns
         if self.tables.steady and not self.offloads:
+            rows, lengths = self.best.rows, self.best.lengths
+            due_ns = np.zeros_like(lengths)
+            for d in np.flatnonzero(lengths):
+                due_ns[d] = end_ns[rows[d, lengths[d] - 1]]
             late = np.zeros_like(end_ns)
-            latest_starts(
-                self.tables, self.best.rows, self.best.lengths, end_ns, late, self.scratch.timing
-            )
+            latest_starts(self.tables, rows, lengths, due_ns, late, self.scratch.timing)
             end_ns = late + self.tables.ops[:, DURATION]
         return timed_ops(self.tables, self.best.rows, self.best.lengths, end_ns)

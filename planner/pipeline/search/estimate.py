@@ -1,86 +1,40 @@
 """A quick estimate of what a move does, to turn down the hopeless without timing everything.
 
 After Taillard, "Parallel Taboo Search Techniques for the Job Shop Scheduling Problem" (1994): only
-the moved window is timed, between the accepted times before it and the accepted tails after it. A
-tail is the longest path from an operation's end to the end of the iteration, over the sequences
-and the data dependencies; memory and links are left out, so the estimate is rarely too long.
+the moved window is timed, between the accepted ends before it and the latest starts after it, with
+which everything would end by a far horizon. What an operation's latest end leaves until there is
+its tail, the longest path from it to the end of the iteration. Memory and links are left out, so
+the estimate is rarely too long.
 """
 
 from __future__ import annotations
 
 from planner.compiled import inner
-from planner.pipeline.kernel.longest_path import BLOCKED, POSITION, STACK
+from planner.pipeline.kernel.longest_path import latest_end, latest_starts
 from planner.pipeline.kernel.tables import (
     BACKWARD,
     CELL,
-    DEVICE,
     DURATION,
     EPILOGUE,
     KIND,
     LAG,
     PREDECESSOR,
     RELOAD,
-    SUCCESSOR,
-    Integers,
     Tables,
 )
 from planner.pipeline.search.state import Scratch, State
 
-
-@inner
-def find_tails(tables: Tables, state: State, work: Integers) -> None:
-    """Fill `state.tail_ns` of F, B and W for the accepted sequences."""
-    ops = tables.ops
-    rows, lengths, tails = state.rows, state.lengths, state.tail_ns
-    devices = len(lengths)
-    for d in range(devices):
-        work[d, POSITION] = lengths[d] - 1
-        work[d, BLOCKED] = 0
-        work[d, STACK] = d
-        for k in range(lengths[d]):
-            tails[rows[d, k]] = -1
-    top = devices
-    while top:
-        top -= 1
-        d = work[top, STACK]
-        k = work[d, POSITION]
-        while k >= 0:
-            token = rows[d, k]
-            if ops[token, KIND] == RELOAD:
-                k -= 1
-                continue
-            after = ops[token, SUCCESSOR]
-            if after >= 0 and tails[after] < 0:
-                work[d, BLOCKED] = 1
-                break
-            tails[token] = _tail(tables, state, d, k)
-            k -= 1
-            before = ops[token, PREDECESSOR]
-            if before >= 0:
-                other = ops[before, DEVICE]
-                if work[other, BLOCKED] and rows[other, work[other, POSITION]] == before:
-                    work[other, BLOCKED] = 0
-                    work[top, STACK] = other
-                    top += 1
-        work[d, POSITION] = k
+HORIZON_NS = 2**60
 
 
 @inner
-def _tail(tables: Tables, state: State, d: int, k: int) -> int:
-    """The tail of the device's k-th token, from those of what follows it."""
-    ops = tables.ops
-    following = k + 1
-    while following < state.lengths[d] and ops[state.rows[d, following], KIND] == RELOAD:
-        following += 1
-    if following < state.lengths[d]:
-        token = state.rows[d, following]
-        tail: int = ops[token, DURATION] + state.tail_ns[token]
-    else:
-        tail = tables.devices[d, EPILOGUE]
-    after = ops[state.rows[d, k], SUCCESSOR]
-    if after >= 0:
-        tail = max(tail, ops[after, LAG] + ops[after, DURATION] + state.tail_ns[after])
-    return tail
+def find_tails(tables: Tables, state: State, scratch: Scratch) -> None:
+    """Fill `state.late_start_ns` for the accepted sequences and the far horizon."""
+    for d in range(len(tables.devices)):
+        scratch.due_ns[d] = HORIZON_NS - tables.devices[d, EPILOGUE]
+    latest_starts(
+        tables, state.rows, state.lengths, scratch.due_ns, state.late_start_ns, scratch.timing
+    )
 
 
 @inner
@@ -88,7 +42,7 @@ def estimate(tables: Tables, state: State, scratch: Scratch, d: int, low: int, h
     """About how long the iteration gets with the device's tokens from `low` to `high` as they now
     are: the longest path through one of them."""
     ops = tables.ops
-    rows = state.rows
+    rows, lengths = state.rows, state.lengths
     size = tables.stages * tables.micro_batches
     free = 0
     k = low - 1
@@ -98,7 +52,7 @@ def estimate(tables: Tables, state: State, scratch: Scratch, d: int, low: int, h
         free = state.end_ns[rows[d, k]]
     for k in range(low, high + 1):
         token = rows[d, k]
-        scratch.old_tails[k - low] = state.tail_ns[token]
+        scratch.kept_ns[k - low] = state.late_start_ns[token]
         if ops[token, KIND] == RELOAD:
             continue
         before = ops[token, PREDECESSOR]
@@ -113,8 +67,9 @@ def estimate(tables: Tables, state: State, scratch: Scratch, d: int, low: int, h
         token = rows[d, k]
         if ops[token, KIND] == RELOAD:
             continue
-        state.tail_ns[token] = _tail(tables, state, d, k)
-        longest = max(longest, scratch.new_ends[k - low] + state.tail_ns[token])
+        latest = latest_end(tables, rows, lengths, scratch.due_ns, state.late_start_ns, d, k)
+        state.late_start_ns[token] = latest - ops[token, DURATION]
+        longest = max(longest, scratch.new_ends[k - low] + HORIZON_NS - latest)
     for k in range(low, high + 1):
-        state.tail_ns[rows[d, k]] = scratch.old_tails[k - low]
+        state.late_start_ns[rows[d, k]] = scratch.kept_ns[k - low]
     return longest

@@ -65,14 +65,12 @@ def _longest_span(tables: Tables, state: State, scratch: Scratch, offloads: bool
     """The steady span; without offloads, devices start as late as keeps their ends."""
     starts = state.trial_ns
     if not offloads:
-        starts = scratch.late_start_ns
+        starts = scratch.span_starts_ns
+        for d in range(len(tables.devices)):
+            if state.lengths[d]:
+                scratch.span_due_ns[d] = last_compute_end(tables, state, d)
         latest_starts(
-            tables,
-            state.rows,
-            state.lengths,
-            state.trial_ns,
-            starts,
-            scratch.timing,
+            tables, state.rows, state.lengths, scratch.span_due_ns, starts, scratch.timing
         )
     longest = 0
     for d in range(len(tables.devices)):

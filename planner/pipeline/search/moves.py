@@ -126,6 +126,15 @@ def holds_memory(tables: Tables, state: State, d: int, low: int, high: int) -> b
 
 
 @inner
+def all_hold_memory(tables: Tables, state: State) -> bool:
+    """Recompute `held` of all devices; False as soon as one exceeds its limit."""
+    for d in range(len(tables.devices)):
+        if state.lengths[d] and not holds_memory(tables, state, d, 0, state.lengths[d] - 1):
+            return False
+    return True
+
+
+@inner
 def toggle_offload(tables: Tables, state: State, cell: int, lead: int) -> int:
     """Take the R of a cell out, or put one in up to `lead` tokens before its B; the first place
     that changed. The device's row shifts."""

@@ -19,8 +19,8 @@ class State(NamedTuple):
     """`rows[d, k]` is the device's k-th token, `lengths[d]` their number, `place[op]` the k of an
     operation, `offloaded[cell]` whether there is an R. `held[d, k]` are the bytes in use before
     the k-th token where nothing is offloaded; `end_ns[op]` belongs to the accepted sequences and
-    `trial_ns[op]` to those being tried;
-    `tail_ns[op]` is about how long the iteration goes on after an operation of the former."""
+    `trial_ns[op]` to those being tried. `late_start_ns[op]` is how late an operation of the former
+    may start to end by a far horizon."""
 
     rows: Integers
     lengths: Integers
@@ -29,20 +29,27 @@ class State(NamedTuple):
     held: Integers
     end_ns: Integers
     trial_ns: Integers
-    tail_ns: Integers
+    late_start_ns: Integers
 
 
 class Scratch(NamedTuple):
-    """Work space of the moves and evaluations."""
+    """Work space of the moves and evaluations.
+
+    `saved_rows` and `saved_lengths` are from before a proposal, `window` the device, the first and
+    the last place that it changed and the start (ns) of what stood first, `first[d]` the device's
+    first token that has to be timed anew.
+    """
 
     saved_rows: Integers
     saved_lengths: Integers
     window: Integers
     first: Integers
     timing: Integers
-    late_start_ns: Integers
+    due_ns: Integers
+    span_due_ns: Integers
+    span_starts_ns: Integers
     new_ends: Integers
-    old_tails: Integers
+    kept_ns: Integers
     same: Integers
     critical: Integers
     simulation: Workspace
@@ -60,7 +67,7 @@ def state_of(tables: Tables, rows: Integers, lengths: Integers) -> State:
         held=np.zeros_like(rows),
         end_ns=np.full(operations, -1, dtype=np.int64),
         trial_ns=np.full(operations, -1, dtype=np.int64),
-        tail_ns=np.zeros(operations, dtype=np.int64),
+        late_start_ns=np.zeros(operations, dtype=np.int64),
     )
     index_rows(tables, state)
     return state
@@ -75,9 +82,11 @@ def scratch_for(tables: Tables, state: State) -> Scratch:
         window=np.zeros(4, dtype=np.int64),
         first=np.zeros(devices, dtype=np.int64),
         timing=np.zeros((devices, 4), dtype=np.int64),
-        late_start_ns=np.zeros_like(state.end_ns),
+        due_ns=np.zeros(devices, dtype=np.int64),
+        span_due_ns=np.zeros(devices, dtype=np.int64),
+        span_starts_ns=np.zeros_like(state.end_ns),
         new_ends=np.zeros(LONGEST_WINDOW, dtype=np.int64),
-        old_tails=np.zeros(LONGEST_WINDOW, dtype=np.int64),
+        kept_ns=np.zeros(LONGEST_WINDOW, dtype=np.int64),
         same=np.zeros(state.rows.shape[1], dtype=np.int64),
         critical=np.zeros(len(state.end_ns), dtype=np.int64),
         simulation=workspace_for(tables),
@@ -95,3 +104,14 @@ def index_rows(tables: Tables, state: State) -> None:
             state.place[token] = k
             if tables.ops[token, KIND] == RELOAD:
                 state.offloaded[tables.ops[token, CELL]] = 1
+
+
+@inner
+def copy_sequences(source: State, target: State) -> None:
+    """Copy rows, lengths and times."""
+    for d in range(len(source.lengths)):
+        target.lengths[d] = source.lengths[d]
+        for k in range(source.lengths[d]):
+            target.rows[d, k] = source.rows[d, k]
+    for operation in range(len(source.end_ns)):
+        target.end_ns[operation] = source.end_ns[operation]

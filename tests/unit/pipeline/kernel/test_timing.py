@@ -55,7 +55,8 @@ def test_latest_starts_keep_every_end_and_shorten_spans(
     time_from(tables, rows, lengths, end_ns, NEVER, work)
     early = schedule_from_ops(problem, timed_ops(tables, rows, lengths, end_ns))
     late_start_ns = np.full(len(tables.ops), -1, dtype=np.int64)
-    latest_starts(tables, rows, lengths, end_ns, late_start_ns, work)
+    due_ns = np.array([end_ns[rows[d, n - 1]] for d, n in enumerate(lengths)], dtype=np.int64)
+    latest_starts(tables, rows, lengths, due_ns, late_start_ns, work)
     late_end_ns = late_start_ns + tables.ops[:, DURATION]
     late = schedule_from_ops(problem, timed_ops(tables, rows, lengths, late_end_ns))
     assert verify(problem, late) == []
