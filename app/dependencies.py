@@ -11,7 +11,8 @@ from fastapi import Depends, Request
 from app.database import Database
 from app.errors import JobNotFound
 from app.services.jobs import Jobs
-from app.services.pipeline_schedules import PipelineSchedules
+from app.services.limits import ResolvedPipeline, ResolvedSharding
+from app.services.plan_requests import PlanRequests
 from app.settings import Settings
 
 
@@ -22,7 +23,8 @@ class Services:
     settings: Settings
     database: Database
     jobs: Jobs
-    pipeline_schedules: PipelineSchedules
+    pipeline_schedules: PlanRequests[ResolvedPipeline]
+    sharding_plans: PlanRequests[ResolvedSharding]
 
 
 def _services(request: Request) -> Services:

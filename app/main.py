@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from typing import Any
 
 from fastapi import FastAPI
 
@@ -13,23 +14,37 @@ from app.database import Database
 from app.dependencies import Services
 from app.dispatch import Dispatcher
 from app.openapi import openapi_document, operation_id
-from app.routes import jobs, pipeline_schedules, service
+from app.routes import jobs, pipeline_schedules, service, sharding_plans
 from app.services.jobs import Jobs
-from app.services.pipeline_schedules import PipelineSchedules, Resolve
+from app.services.limits import (
+    PipelineLimits,
+    ResolvedPipeline,
+    ResolvedSharding,
+    ShardingLimits,
+)
+from app.services.plan_requests import PlanRequests
 from app.services.submission import Submission
 from app.settings import Settings
-from planner.pipeline.request import resolve_request
+from planner.pipeline import request as pipeline_request
+from planner.sharding import request as sharding_request
 from planner.version import __version__
 
+Body = Mapping[str, Any]
+
 DESCRIPTION = (
-    "Plans pipeline schedules for training large language models: post a model and a cluster, "
-    "or a measured problem, and get a verified schedule with its bound and gap. Every error is "
-    "an RFC 9457 problem document."
+    "Plans the training of large language models: post a model and a cluster, or a measured "
+    "problem, and get a verified pipeline schedule; post a transformer or a graph and a group of "
+    "devices, and get a sharding plan; each with its bound and gap. Every error is an RFC 9457 "
+    "problem document."
 )
 
 
-def create_app(settings: Settings | None = None, resolve: Resolve = resolve_request) -> FastAPI:
-    """The application; `resolve` turns a body into a spec (the planner's, unless tested apart)."""
+def create_app(
+    settings: Settings | None = None,
+    resolve_pipeline: Callable[[Body], ResolvedPipeline] = pipeline_request.resolve_request,
+    resolve_sharding: Callable[[Body], ResolvedSharding] = sharding_request.resolve_request,
+) -> FastAPI:
+    """The application; bodies are turned into specs by the planner, unless tested apart."""
     settings = settings or Settings()
     database = Database(settings)
     publish = publisher(create_celery(settings)) if settings.broker_url else None
@@ -56,10 +71,16 @@ def create_app(settings: Settings | None = None, resolve: Resolve = resolve_requ
         settings=settings,
         database=database,
         jobs=Jobs(database),
-        pipeline_schedules=PipelineSchedules(submission, resolve, settings),
+        pipeline_schedules=PlanRequests(submission, resolve_pipeline, PipelineLimits(settings)),
+        sharding_plans=PlanRequests(submission, resolve_sharding, ShardingLimits(settings)),
     )
     error_handlers.install(app)
-    for router in (pipeline_schedules.router, jobs.router, service.router):
+    for router in (
+        pipeline_schedules.router,
+        sharding_plans.router,
+        jobs.router,
+        service.router,
+    ):
         app.include_router(router)
     app.openapi = lambda: openapi_document(app)  # type: ignore[method-assign]
     return app

@@ -25,6 +25,9 @@ from app.database import clock_ms
 
 DEFAULT_TENANT = "default"
 DEFAULT_PRIORITY = 5
+PIPELINE, SHARDING = "pipeline", "sharding"
+"""The kinds of a solve: a pipeline schedule, whose objective is in ns, and a sharding plan, whose
+objective is in bytes."""
 LOWEST_PRIORITY, HIGHEST_PRIORITY = 0, 9
 
 
@@ -146,9 +149,12 @@ class Solve(Base):
 
     phase: Mapped[str | None] = mapped_column(String(64))
     progress_at: Mapped[int | None] = mapped_column(BigInteger)
-    best_objective_ns: Mapped[int | None] = mapped_column(BigInteger)
-    # Proven for the whole request: no placement can do better.
-    lower_bound_ns: Mapped[int | None] = mapped_column(BigInteger)
+    # In the unit of its kind: nanoseconds of a schedule, bytes of a sharding plan. An objective is
+    # rounded up and a bound down. The bound is proven for the whole request.
+    best_objective: Mapped[int | None] = mapped_column(BigInteger)
+    lower_bound: Mapped[int | None] = mapped_column(BigInteger)
+    # The argument that proves it, as the solver named it when it reported it.
+    bound_name: Mapped[str | None] = mapped_column(String(64))
     proven_optimal: Mapped[bool] = mapped_column(default=False)
     # JSON documents. `incumbent` and `started_from` are what a solve can start from: its own best
     # plan, and before there is one a plan of another solve with its `origin`.

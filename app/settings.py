@@ -46,8 +46,12 @@ class Settings(BaseSettings):
         default=4096, ge=1, description="Most micro-batches of a problem."
     )
     max_operations: int = Field(
-        default=100_000, ge=1, description="Largest 3 x stages x micro-batches of a problem."
+        default=200_000, ge=1, description="Largest 3 x stages x micro-batches of a problem."
     )
+    max_operators: int = Field(
+        default=20_000, ge=1, description="Most operators of a graph to be sharded."
+    )
+    max_devices: int = Field(default=1024, ge=1, description="Most devices to shard a graph over.")
     max_time_limit_s: float = Field(default=3600, gt=0, description="Largest solver time limit.")
     max_wait_s: float = Field(default=60, ge=0, description="Cap of `Prefer: wait=N`.")
 

@@ -57,15 +57,18 @@ class LoadmasterClient:
         self._http.close()
 
     def submit(self, body: Document, *, fresh: bool = False) -> Document:
-        """Post a request: `id`, `state`, `cache` and, if it is known already, `result`.
+        """Ask for a pipeline schedule: `id`, `state`, `cache` and, if known already, `result`.
 
         `fresh` solves again even where a stored answer exists.
         """
-        headers = {"Cache-Control": "no-cache"} if fresh else {}
-        return self._document("POST", "/v1/pipeline-schedules", json=body, headers=headers)
+        return self._submit("/v1/pipeline-schedules", body, fresh)
+
+    def submit_sharding(self, body: Document, *, fresh: bool = False) -> Document:
+        """Ask for a sharding plan, likewise."""
+        return self._submit("/v1/sharding-plans", body, fresh)
 
     def status(self, job_id: str) -> Document:
-        """State, best makespan, bound and gap of a job."""
+        """State, best objective, bound and gap of a job."""
         return self._document("GET", _job_path(job_id))
 
     def result(self, job_id: str) -> Document:
@@ -92,6 +95,10 @@ class LoadmasterClient:
             if not cursor:
                 return
             params["cursor"] = cursor
+
+    def _submit(self, path: str, body: Document, fresh: bool) -> Document:
+        headers = {"Cache-Control": "no-cache"} if fresh else {}
+        return self._document("POST", path, json=body, headers=headers)
 
     def _document(self, method: str, path: str, **options: Any) -> Document:
         response = self._request(method, path, **options)

@@ -8,17 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 
-from client.api import DEFAULT_SERVER, LoadmasterClient
-from client.configuration import read_request
+from client.api import LoadmasterClient
 from client.demo import DEFAULT_DEMO_DIR, run_demo
 from client.errors import EXIT_INPUT, EXIT_INTERRUPTED, ClientError
 from client.listing import job_table
-from client.options import FiniteFloatRange
+from client.options import output_option, server_option, time_limit_option
 from client.output import check_output
+from client.posting import shard_command, solve_command
 from client.progress import describe
-from client.solving import answer_of, finish, stored_answer, time_limit_s, with_options
+from client.solving import finish, stored_answer, terminal
 from embedded.errors import StartError
 from embedded.supervisor import DEFAULT_HOST, DEFAULT_PORT, ServeOptions, serve
 
@@ -32,15 +31,6 @@ Exit status:
   5    the job ended without a plan
   130  interrupted
 """
-
-server_option = click.option(
-    "--server",
-    envvar="LOADMASTER_SERVER",
-    default=DEFAULT_SERVER,
-    show_default=True,
-    show_envvar=True,
-    help="Address of the service.",
-)
 
 
 class _Commands(click.Group):
@@ -71,7 +61,7 @@ def _fail(message: str, status: int) -> None:
 )
 @click.version_option(package_name="loadmaster")
 def main() -> None:
-    """Plans pipeline schedules for the training of large language models."""
+    """Plans the training of large language models: pipeline schedules and sharding plans."""
 
 
 @main.command("serve")
@@ -101,81 +91,8 @@ def serve_command(host: str, port: int, data_dir: Path) -> None:
     serve(ServeOptions(host=host, port=port, data_dir=data_dir))
 
 
-@main.command("solve")
-@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--wait", is_flag=True, help="Wait for the answer and show it.")
-@click.option(
-    "--time-limit",
-    type=FiniteFloatRange(min=0, min_open=True),
-    help="Seconds to solve.",
-)
-@click.option(
-    "--iterations",
-    type=click.IntRange(1),
-    help="Iterations of the search in place of a time limit: a reproducible answer.",
-)
-@click.option(
-    "--engine",
-    type=click.Choice(["auto", "cbc", "highs", "cp_sat"]),
-    help="auto runs every step; the others name the exact engine to use.",
-)
-@click.option("--threads", type=click.IntRange(1), help="Threads of search and engines.")
-@click.option("--seed", type=click.IntRange(0), help="Of what is drawn at random.")
-@click.option("--mipgap", type=FiniteFloatRange(0, 1), help="Stop within this share of the bound.")
-@click.option("--fresh", is_flag=True, help="Solve again even if the answer is stored.")
-@click.option(
-    "--output",
-    type=click.Path(dir_okay=False, readable=False, path_type=Path),
-    help="Write the result here as JSON (waits for it).",
-)
-@server_option
-def solve_command(
-    file: Path,
-    wait: bool,
-    time_limit: float | None,
-    iterations: int | None,
-    engine: str | None,
-    threads: int | None,
-    seed: int | None,
-    mipgap: float | None,
-    fresh: bool,
-    output: Path | None,
-    server: str,
-) -> None:
-    """Post FILE (YAML or JSON) to be solved. Options win over what the file says."""
-    check_output(output)
-    body = read_request(file)
-    options = {
-        "time_limit_s": time_limit,
-        "search_iterations": iterations,
-        "engine": engine,
-        "threads": threads,
-        "seed": seed,
-        "mip_gap": mipgap,
-    }
-    body = with_options(body, options)
-    console = _console()
-    with LoadmasterClient(server) as client:
-        submission = client.submit(body, fresh=fresh)
-        job_id = submission["id"]
-        if not (wait or output):
-            position = submission.get("queue_position")
-            queue = f", position {position} in the queue" if position else ""
-            click.echo(f"job {job_id}: {submission['state']} ({submission['cache']}{queue})")
-            click.echo(f"look: loadmaster show {job_id}{_server_words(server)}")
-            return
-        try:
-            result = answer_of(client, submission, console, time_limit_s(body))
-        except KeyboardInterrupt:
-            words = _server_words(server)
-            click.echo(
-                f"\njob {job_id} goes on without you\n"
-                f"  look again:          loadmaster show {job_id}{words}\n"
-                f"  stop, keep its best: loadmaster cancel {job_id}{words}",
-                err=True,
-            )
-            sys.exit(EXIT_INTERRUPTED)
-        sys.exit(finish(console, result, output))
+main.add_command(solve_command)
+main.add_command(shard_command)
 
 
 @main.command("jobs")
@@ -189,23 +106,19 @@ def jobs_command(state: str | None, tag: str | None, limit: int, server: str) ->
     with LoadmasterClient(server) as client:
         given = {key: value for key, value in filters.items() if value is not None}
         jobs = list(client.jobs(limit=limit, **given))
-    console = _console()
+    console = terminal()
     console.print(job_table(jobs, console.width) if jobs else "no jobs", crop=False)
 
 
 @main.command("show")
 @click.argument("job_id", metavar="ID")
 @click.option("--log", "show_log", is_flag=True, help="Show the solver's log instead.")
-@click.option(
-    "--output",
-    type=click.Path(dir_okay=False, readable=False, path_type=Path),
-    help="Write the result here as JSON.",
-)
+@output_option("Write the result here as JSON.")
 @server_option
 def show_command(job_id: str, show_log: bool, output: Path | None, server: str) -> None:
     """Show how far a job is, or its answer."""
     check_output(output)
-    console = _console()
+    console = terminal()
     with LoadmasterClient(server) as client:
         if show_log:
             _print_log(lambda offset: client.log(job_id, offset))
@@ -220,7 +133,8 @@ def show_command(job_id: str, show_log: bool, output: Path | None, server: str) 
         )
         if status["finished_at"] is None:
             return
-        sys.exit(finish(console, stored_answer(client, job_id, console), output))
+        result = stored_answer(client, job_id, console)
+        sys.exit(finish(console, status["kind"], result, output))
 
 
 @main.command("cancel")
@@ -242,22 +156,10 @@ def cancel_command(job_id: str, server: str) -> None:
     show_default=True,
     help="Where the service keeps its files and the result file goes.",
 )
-@click.option(
-    "--time-limit",
-    type=FiniteFloatRange(min=0, min_open=True),
-    help="Seconds to solve.",
-)
+@time_limit_option
 def demo_command(data_dir: Path, time_limit: float | None) -> None:
     """Start the whole service, solve a shipped example, show the answer, stop the service."""
-    sys.exit(run_demo(_console(), data_dir, time_limit))
-
-
-def _console() -> Console:
-    return Console(highlight=False)
-
-
-def _server_words(server: str) -> str:
-    return "" if server == DEFAULT_SERVER else f" --server {server}"
+    sys.exit(run_demo(terminal(), data_dir, time_limit))
 
 
 def _print_log(page: Callable[[int], dict[str, Any]]) -> None:

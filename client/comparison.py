@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rich.box import HEAVY_HEAD
 from rich.table import Table
-from rich.text import Text
 
 from client.figures import gibibytes, milliseconds, percent
-from client.tables import Column, boxed_width, plain_width, texts
+from client.tables import Column, contrasting_table, fits_cell, texts
 
 OURS = "Loadmaster"
 MAKESPAN = "Makespan\nms"
@@ -21,17 +19,9 @@ LEAST_IMPORTANT = (SLOWER, OFFLOADS, BUBBLE)
 
 def comparison_table(result: Mapping[str, Any], width: int) -> Table:
     """The table in `width` columns: a narrow terminal gets fewer figures, never cut ones."""
-    columns = _columns(result)
-    names = columns[0].longest_word
-    for heading in LEAST_IMPORTANT:
-        if boxed_width(_widths(columns, names)) <= width:
-            break
-        columns = _without(columns, heading)
-    boxed = boxed_width(_widths(columns, names)) <= width
     by_span = result["certificate"]["objective"] == "steady_span"
-    if by_span and plain_width(_widths(columns, names)) > width:
-        columns = _without(columns, MAKESPAN)
-    return _table(columns, names, width, boxed=boxed)
+    last_resort = (MAKESPAN,) if by_span else ()
+    return contrasting_table(_columns(result), width, LEAST_IMPORTANT, last_resort)
 
 
 def has_figures(row: Mapping[str, Any]) -> bool:
@@ -71,39 +61,12 @@ def _columns(result: Mapping[str, Any]) -> list[Column]:
         Column(BUBBLE, texts(percent(row.get("bubble_ratio")) for row in rows), True),
         Column("Peak\nGiB", texts(peaks), True),
         Column(OFFLOADS, texts(_dash(row.get("offloads")) for row in rows), True),
-        Column("Fits", [_fits(row) for row in rows]),
+        Column("Fits", [fits_cell(row["fits"]) for row in rows]),
     ]
-
-
-def _without(columns: Sequence[Column], heading: str) -> list[Column]:
-    return [column for column in columns if column.heading != heading]
 
 
 def _times(heading: str, key: str, rows: Sequence[Mapping[str, Any]]) -> Column:
     return Column(heading, texts(milliseconds(row.get(key)) for row in rows), True)
-
-
-def _widths(columns: Sequence[Column], names: int) -> list[int]:
-    return [names, *(column.width for column in columns[1:])]
-
-
-def _table(columns: Sequence[Column], names: int, width: int, *, boxed: bool) -> Table:
-    narrowest = (boxed_width if boxed else plain_width)(_widths(columns, names))
-    table = Table(box=HEAVY_HEAD if boxed else None, pad_edge=boxed)
-    if narrowest > width:
-        # Lines that are too long for the terminal are better than figures without their ends.
-        table.width = narrowest
-    table.add_column(columns[0].heading, min_width=names, overflow="fold")
-    for column in columns[1:]:
-        table.add_column(
-            column.heading,
-            justify="right" if column.numeric else "left",
-            min_width=column.width,
-            no_wrap=True,
-        )
-    for index, cells in enumerate(zip(*(column.cells for column in columns), strict=True)):
-        table.add_row(*cells, style="" if index else "bold", end_section=index == 0)
-    return table
 
 
 def _own_row(result: Mapping[str, Any]) -> dict[str, Any]:
@@ -132,9 +95,3 @@ def _slower(row: Mapping[str, Any], value: str, own_ns: int) -> str:
 
 def _dash(value: Any) -> str:
     return "–" if value is None else str(value)
-
-
-def _fits(row: Mapping[str, Any]) -> Text:
-    if row["fits"]:
-        return Text("yes", style="green")
-    return Text("OOM", style="red")

@@ -154,6 +154,12 @@ def read_request(path: Path) -> dict[str, Any]:
     return request_from(read_document(path))
 
 
+def read_sharding_request(path: Path) -> dict[str, Any]:
+    """The request body of a sharding plan that a file holds, or the bare graph in it."""
+    document = read_document(path)
+    return {"graph": document} if "operators" in document else document
+
+
 def request_from(document: Mapping[str, Any]) -> dict[str, Any]:
     """The request body that a file's content stands for. Raises `InputError`."""
     if "stages" in document and "devices" in document:

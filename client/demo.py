@@ -42,7 +42,7 @@ def run_demo(console: Console, data_dir: Path, limit_s: float | None) -> int:
         except KeyboardInterrupt:
             console.print("\ninterrupted; run it again to go on from the best plan so far")
             return EXIT_INTERRUPTED
-        status = finish(console, result, data_dir / "result.json")
+        status = finish(console, "pipeline", result, data_dir / "result.json")
     program = os.path.relpath(Path(sys.executable).parent / "loadmaster")
     console.print(
         f"The service is stopped. To keep one running: {program} serve",

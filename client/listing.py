@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.table import Table
 
-from client.figures import milliseconds, percent
+from client.figures import best_figure, percent
 from client.tables import GAP, Column, plain_width, texts
 
 NARROWEST_NAME = 8
@@ -18,7 +18,7 @@ def job_table(jobs: Sequence[Mapping[str, Any]], width: int) -> Table:
     figures = [
         Column("Job", texts(job["id"] for job in jobs)),
         Column("State", texts(job["state"] for job in jobs)),
-        Column("Best ms", texts(milliseconds(job["best_makespan_ns"]) for job in jobs), True),
+        Column("Best", texts(best_figure(job) or "–" for job in jobs), True),
         Column("Gap", texts(percent(job["gap"], 2) for job in jobs), True),
     ]
     names = [

@@ -1,11 +1,17 @@
-"""Types of command line options that click lacks."""
+"""Options that several commands share, and types of options that click lacks."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
 
 import click
+
+from client.api import DEFAULT_SERVER
+
+CommandT = TypeVar("CommandT", bound=Callable[..., Any])
 
 
 class FiniteFloatRange(click.FloatRange):
@@ -19,3 +25,46 @@ class FiniteFloatRange(click.FloatRange):
         if not math.isfinite(number):
             self.fail(f"{number} is not a finite number; give one.", param, ctx)
         return number
+
+
+server_option = click.option(
+    "--server",
+    envvar="LOADMASTER_SERVER",
+    default=DEFAULT_SERVER,
+    show_default=True,
+    show_envvar=True,
+    help="Address of the service.",
+)
+time_limit_option = click.option(
+    "--time-limit", type=FiniteFloatRange(min=0, min_open=True), help="Seconds to solve."
+)
+_OUTPUT = click.Path(dir_okay=False, readable=False, path_type=Path)
+
+
+def output_option(words: str) -> Callable[[CommandT], CommandT]:
+    """`--output`; the words say what it does."""
+    return click.option("--output", type=_OUTPUT, help=words)
+
+
+def posting_options(engines: Sequence[str], engine_words: str) -> Callable[[CommandT], CommandT]:
+    """FILE and the options of every command that posts a request to be solved."""
+    decorators = (
+        click.argument("file", type=click.Path(dir_okay=False, path_type=Path)),
+        click.option("--wait", is_flag=True, help="Wait for the answer and show it."),
+        time_limit_option,
+        click.option("--engine", type=click.Choice(engines), help=engine_words),
+        click.option("--threads", type=click.IntRange(1), help="Threads to solve with."),
+        click.option(
+            "--mipgap", type=FiniteFloatRange(0, 1), help="Stop within this share of the bound."
+        ),
+        click.option("--fresh", is_flag=True, help="Solve again even if the answer is stored."),
+        output_option("Write the result here as JSON (waits for it)."),
+        server_option,
+    )
+
+    def decorate(command: CommandT) -> CommandT:
+        for decorator in reversed(decorators):
+            command = decorator(command)
+        return command
+
+    return decorate

@@ -11,7 +11,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from client.api import TERMINAL_STATES, LoadmasterClient
 from client.errors import ServiceUnreachable
-from client.figures import milliseconds, percent
+from client.figures import best_figure, bound_figure, percent
 
 FIRST_POLL_S = 0.1
 LONGEST_POLL_S = 1.0
@@ -52,14 +52,14 @@ def wait_for(
 
 
 def describe(status: Mapping[str, Any], width: int | None = None) -> str:
-    """State or phase, best makespan, bound and gap in one line.
+    """State or phase, best objective, bound and gap in one line.
 
     Where `width` is too small for that, the bound goes first (best and gap say it too), then what
     the phase has in brackets.
     """
     state = _state(status)
-    best = _figure("best", status.get("best_makespan_ns"))
-    bound = _figure("bound", status.get("lower_bound_ns"))
+    best = _figure("best", best_figure(status))
+    bound = _figure("bound", bound_figure(status))
     gap = "" if status.get("gap") is None else f"gap {percent(status['gap'], 2)}"
     versions = [
         [state, best, bound, gap],
@@ -79,8 +79,8 @@ def _state(status: Mapping[str, Any]) -> str:
     return state
 
 
-def _figure(name: str, value_ns: int | None) -> str:
-    return "" if value_ns is None else f"{name} {milliseconds(value_ns)} ms"
+def _figure(name: str, figure: str | None) -> str:
+    return "" if figure is None else f"{name} {figure}"
 
 
 def _display(console: Console, time_limit_s: float | None) -> _Bar | _Lines:

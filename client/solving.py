@@ -1,8 +1,8 @@
-"""Post a request, wait for its answer, store and show it: what `solve` and `demo` share."""
+"""Wait for an answer, store and show it: what the commands that post or show share."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,19 @@ from client.errors import EXIT_INFEASIBLE, EXIT_NO_PLAN, ApiError
 from client.output import write_result
 from client.progress import wait_for
 from client.render import render_result
+from client.sharding import render_sharding
 
 DEFAULT_TIME_LIMIT_S = 60.0
 BUDGETS = ("time_limit_s", "search_iterations")
+RENDERERS: Mapping[str, Callable[[Console, Mapping[str, Any]], None]] = {
+    "pipeline": render_result,
+    "sharding": render_sharding,
+}
+
+
+def terminal() -> Console:
+    """Where results are shown."""
+    return Console(highlight=False)
 
 
 def with_options(body: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
@@ -74,13 +84,15 @@ def stored_answer(client: LoadmasterClient, job_id: str, console: Console) -> di
         return None
 
 
-def finish(console: Console, result: Mapping[str, Any] | None, output: Path | None) -> int:
-    """Store and show a result; returns the exit status that it stands for."""
+def finish(
+    console: Console, kind: str, result: Mapping[str, Any] | None, output: Path | None
+) -> int:
+    """Store and show a result of a kind of job; returns the exit status that it stands for."""
     if result is None:
         return EXIT_NO_PLAN
     if output is not None:
         write_result(output, result)
-    render_result(console, result)
+    RENDERERS[kind](console, result)
     if output is not None:
         console.print(f"\nresult file: {output}", markup=False, highlight=False, soft_wrap=True)
     return EXIT_INFEASIBLE if "infeasibility" in result else 0

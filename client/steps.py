@@ -8,7 +8,7 @@ from typing import Any
 from rich.table import Table
 
 from client.figures import milliseconds
-from client.tables import Column, plain_width, texts
+from client.tables import Column, plain_table, texts
 
 BOUND, UNTIL = "Bound ms", "Until s"
 LEAST_IMPORTANT = (BOUND, UNTIL)
@@ -65,18 +65,4 @@ def step_table(provenance: Mapping[str, Any], width: int) -> Table | None:
         Column("Best ms", texts(milliseconds(step["best_ns"]) for step in steps), True),
         Column(BOUND, texts(milliseconds(step["lower_bound_ns"]) for step in steps), True),
     ]
-    for heading in LEAST_IMPORTANT:
-        if plain_width([column.width for column in columns]) > width:
-            columns = [column for column in columns if column.heading != heading]
-    # Lines that are too long for the terminal are better than figures without their ends.
-    table = Table(box=None, pad_edge=False, width=plain_width([c.width for c in columns]))
-    for column in columns:
-        table.add_column(
-            column.heading,
-            justify="right" if column.numeric else "left",
-            width=column.width,
-            no_wrap=True,
-        )
-    for cells in zip(*(column.cells for column in columns), strict=True):
-        table.add_row(*cells)
-    return table
+    return plain_table(columns, width, LEAST_IMPORTANT)

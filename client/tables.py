@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from rich.box import HEAVY_HEAD
 from rich.cells import cell_len
+from rich.table import Table
 from rich.text import Text
 
 GAP = 2
@@ -46,6 +48,77 @@ def boxed_width(widths: Sequence[int]) -> int:
 def plain_width(widths: Sequence[int]) -> int:
     """The width of a table without lines."""
     return sum(widths) + GAP * max(0, len(widths) - 1)
+
+
+def fits_cell(fits: bool) -> Text:
+    """Whether a plan fits into the memory."""
+    return Text("yes", style="green") if fits else Text("OOM", style="red")
+
+
+def contrasting_table(
+    columns: Sequence[Column],
+    width: int,
+    least_important: Sequence[str],
+    last_resort: Sequence[str] = (),
+) -> Table:
+    """A table whose first row is contrasted with the others, in `width` columns.
+
+    It has lines where there is room for them. A narrow terminal does without the least important
+    columns, and, where that is not enough even without lines, without those of the last resort.
+    Names in the first column are broken between words; figures are never cut.
+    """
+    shown = list(columns)
+    names = columns[0].longest_word
+    for heading in least_important:
+        if boxed_width(_with_names(shown, names)) <= width:
+            break
+        shown = [column for column in shown if column.heading != heading]
+    boxed = boxed_width(_with_names(shown, names)) <= width
+    if plain_width(_with_names(shown, names)) > width:
+        shown = [column for column in shown if column.heading not in last_resort]
+    narrowest = (boxed_width if boxed else plain_width)(_with_names(shown, names))
+    table = Table(box=HEAVY_HEAD if boxed else None, pad_edge=boxed)
+    if narrowest > width:
+        # Lines that are too long for the terminal are better than figures without their ends.
+        table.width = narrowest
+    table.add_column(shown[0].heading, min_width=names, overflow="fold")
+    for column in shown[1:]:
+        table.add_column(
+            column.heading,
+            justify="right" if column.numeric else "left",
+            min_width=column.width,
+            no_wrap=True,
+        )
+    for index, cells in enumerate(zip(*(column.cells for column in shown), strict=True)):
+        table.add_row(*cells, style="" if index else "bold", end_section=index == 0)
+    return table
+
+
+def _with_names(columns: Sequence[Column], names: int) -> list[int]:
+    return [names, *(column.width for column in columns[1:])]
+
+
+def plain_table(columns: Sequence[Column], width: int, least_important: Sequence[str]) -> Table:
+    """A table without lines; a narrow terminal does without the least important columns.
+
+    Lines that are still too long for the terminal are better than figures without their ends.
+    """
+    shown = list(columns)
+    for heading in least_important:
+        if plain_width([column.width for column in shown]) <= width:
+            break
+        shown = [column for column in shown if column.heading != heading]
+    table = Table(box=None, pad_edge=False, width=plain_width([c.width for c in shown]))
+    for column in shown:
+        table.add_column(
+            column.heading,
+            justify="right" if column.numeric else "left",
+            width=column.width,
+            no_wrap=True,
+        )
+    for cells in zip(*(column.cells for column in shown), strict=True):
+        table.add_row(*cells)
+    return table
 
 
 def _widths(words: Iterable[str]) -> list[int]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from pydantic import (
@@ -88,3 +91,9 @@ def spec_error_from(error: ValidationError, prefix: tuple[str | int, ...] = ()) 
     if first["type"] == "extra_forbidden":
         return SpecError(path, "is not a known field.", "Remove it or check its spelling.")
     return SpecError(path, first["msg"].removeprefix("Value error, ") + ".")
+
+
+def canonical_hash(document: Mapping[str, Any]) -> str:
+    """SHA-256 over a JSON document, however its keys are ordered."""
+    canonical = json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(canonical.encode()).hexdigest()

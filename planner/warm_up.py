@@ -9,9 +9,9 @@ import shutil
 from typing import Any
 
 from planner.compiled_cache import cache_folder
-from planner.pipeline.progress import SilentReporter, never
 from planner.pipeline.request import resolve_request
 from planner.pipeline.solve import run
+from planner.progress import SilentReporter, never
 
 COMPLETE = "complete"
 MOVES = 64

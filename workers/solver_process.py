@@ -50,11 +50,11 @@ class EventWriter:
     def phase(self, name: str) -> None:
         self.emit("phase", name=name)
 
-    def bound(self, name: str, value_ns: int) -> None:
-        self.emit("bound", name=name, value_ns=value_ns)
+    def bound(self, name: str, value: float) -> None:
+        self.emit("bound", name=name, value=value)
 
-    def incumbent(self, document: dict[str, Any], objective_ns: int, found_by: str) -> None:
-        self.emit("incumbent", document=document, objective_ns=objective_ns, found_by=found_by)
+    def incumbent(self, document: dict[str, Any], objective: float, found_by: str) -> None:
+        self.emit("incumbent", document=document, objective=objective, found_by=found_by)
 
 
 def kill_group() -> None:
@@ -67,9 +67,13 @@ def kill_group() -> None:
 def solver_of(kind: str) -> Solver:
     """The planner's function for a kind of spec. Imported late: it loads the solvers."""
     if kind == "pipeline":
-        from planner.pipeline.solve import run
+        from planner.pipeline.solve import run as solve_pipeline
 
-        return run
+        return solve_pipeline
+    if kind == "sharding":
+        from planner.sharding.solve import run as solve_sharding
+
+        return solve_sharding
     raise ValueError(f"there is no solver for specs of kind {kind!r}")
 
 

@@ -43,8 +43,8 @@ class Supervisor:
         self._settings = settings
         self._should_leave = should_leave
         self._progress = Progress(spent_ms=order.spent_ms)
-        self._best_ns = order.best_objective_ns
-        self._bound_ns = order.lower_bound_ns
+        self._best: float | None = order.best_objective
+        self._bound: float | None = order.lower_bound
         self._result: dict[str, Any] | None = None
         self._crash: Crashed | None = None
         self._leaving = False
@@ -108,11 +108,12 @@ class Supervisor:
                 progress.log_lines.append(event["line"])
                 del progress.log_lines[:-MAX_PENDING_LINES]
             case "bound":
-                if self._bound_ns is None or event["value_ns"] > self._bound_ns:
-                    self._bound_ns = progress.lower_bound_ns = event["value_ns"]
+                if self._bound is None or event["value"] > self._bound:
+                    self._bound = progress.lower_bound = event["value"]
+                    progress.bound_name = event["name"]
             case "incumbent":
-                if self._best_ns is None or event["objective_ns"] < self._best_ns:
-                    self._best_ns = progress.objective_ns = event["objective_ns"]
+                if self._best is None or event["objective"] < self._best:
+                    self._best = progress.objective = event["objective"]
                     progress.incumbent = event["document"]
             case "result":
                 self._result = event["result"]

@@ -48,9 +48,7 @@ class SolveRepository:
         statement = (
             select(Solve)
             .where(Solve.problem_hash == problem_hash, Solve.reusable, _is_settled(mip_gap))
-            .order_by(
-                Solve.proven_optimal.desc(), Solve.best_objective_ns, Solve.created_at, Solve.id
-            )
+            .order_by(Solve.proven_optimal.desc(), Solve.best_objective, Solve.created_at, Solve.id)
             .limit(1)
         )
         if engine is not None:
@@ -64,7 +62,7 @@ class SolveRepository:
         statement = (
             select(Solve.id)
             .where(Solve.problem_hash == problem_hash, Solve.incumbent.is_not(None))
-            .order_by(Solve.best_objective_ns, Solve.created_at, Solve.id)
+            .order_by(Solve.best_objective, Solve.created_at, Solve.id)
             .limit(1)
         )
         return self._session.scalars(statement).one_or_none()
@@ -152,7 +150,7 @@ def queue_position_query() -> Select[int]:
 
 def _is_settled(mip_gap: float) -> ColumnElement[bool]:
     """Whether a solve's answer holds for every request of its problem that asks for this gap."""
-    within_gap = Solve.lower_bound_ns >= Solve.best_objective_ns * (1.0 - mip_gap)
+    within_gap = Solve.lower_bound >= Solve.best_objective * (1.0 - mip_gap)
     good_enough = or_(Solve.proven_optimal, within_gap) if mip_gap > 0 else Solve.proven_optimal
     return or_(
         Solve.state == SolveState.INFEASIBLE, and_(Solve.state == SolveState.SUCCEEDED, good_enough)

@@ -55,9 +55,10 @@ def get_job(job_id: JobId, services: ServicesDep, response: Response) -> JobView
     "/{job_id}/result",
     responses={
         200: {
-            "description": "`problem`, `schedule`, `comparison`, `certificate` and `provenance`; "
-            "for an infeasible job `problem`, `infeasibility` and `provenance`; for a cancelled "
-            "one the best plan found before it stopped."
+            "description": "Of a pipeline schedule `problem`, `schedule`, `comparison`, "
+            "`certificate` and `provenance`; of a sharding plan `instance`, `plan`, `baselines`, "
+            "`certificate` and `provenance`; for an infeasible job `infeasibility` in place of "
+            "the plan; for a cancelled one the best plan found before it stopped."
         },
         **problem_responses(JobNotFound, NoPlan, ResultNotReady, SolveFailed, DatabaseUnavailable),
     },

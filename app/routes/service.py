@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Query, Response
 
 from app.dependencies import ServicesDep
 from app.schemas.health import Liveness, Readiness
-from app.services.examples import example_bodies
+from app.services.examples import ExampleKind, example_bodies
 from app.services.health import readiness
 
 router = APIRouter(tags=["service"])
@@ -34,6 +34,10 @@ def get_readiness(services: ServicesDep, response: Response) -> Readiness:
 
 
 @router.get("/v1/examples")
-def list_examples() -> list[dict[str, Any]]:
-    """Bodies that can be posted to `/v1/pipeline-schedules` as they are."""
-    return example_bodies()
+def list_examples(
+    kind: Annotated[
+        ExampleKind, Query(description="For pipeline schedules or for sharding plans.")
+    ] = "pipeline",
+) -> list[dict[str, Any]]:
+    """Bodies that can be posted to `/v1/pipeline-schedules` or `/v1/sharding-plans` as they are."""
+    return example_bodies(kind)

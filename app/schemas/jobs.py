@@ -34,9 +34,16 @@ class JobView(BaseModel):
     queue_position: int | None = Field(description="1 = next; null unless queued.")
     phase: str | None
     best_makespan_ns: int | None = Field(
-        description="The objective of the best plan so far: makespan, or steady span if asked for."
+        description="Of a pipeline schedule: the best objective so far, makespan or, if asked for, "
+        "steady span."
     )
-    lower_bound_ns: int | None
+    lower_bound_ns: int | None = Field(description="Of a pipeline schedule: what none can beat.")
+    best_objective_bytes: int | None = Field(
+        description="Of a sharding plan: the best objective so far, rounded up."
+    )
+    lower_bound_bytes: int | None = Field(
+        description="Of a sharding plan: what none can beat, rounded down."
+    )
     gap: float | None = Field(description="(best - bound) / best; null until both are known.")
     progress_at: datetime | None = Field(description="When a plan or bound last improved.")
     heartbeat_age_s: float | None = Field(description="Since the worker's last sign of life.")

@@ -11,6 +11,7 @@ from app.errors import FieldError, InvalidRequest
 from app.models import DEFAULT_PRIORITY, HIGHEST_PRIORITY, LOWEST_PRIORITY
 from app.services.submission import JobOptions
 from planner.pipeline.request import PipelineRequest
+from planner.sharding.request import ShardingRequest
 
 Tag = Annotated[str, Field(min_length=1, max_length=64)]
 
@@ -32,6 +33,10 @@ class JobFields(BaseModel):
 
 class PipelineScheduleRequest(JobFields, PipelineRequest):
     """A `problem`, or `model`, `cluster` and `training`; `solver`; and the fields of the job."""
+
+
+class ShardingPlanRequest(JobFields, ShardingRequest):
+    """A `graph` or a `transformer`, `devices`, what a plan is judged by; and the job's fields."""
 
 
 def split_body(body: Mapping[str, Any]) -> tuple[JobOptions, dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -18,7 +19,7 @@ from app.services.transitions import LOG_TAIL_LINES, PLAN_COLUMNS, Ending, end_a
 from app.settings import Settings
 
 SHORTEST_ATTEMPT_S = 3.0
-MAX_PHASE_CHARACTERS = 64
+MAX_NAME_CHARACTERS = 64
 
 
 class Standing(Enum):
@@ -33,7 +34,7 @@ class Standing(Enum):
 class WorkOrder:
     """A claimed solve. `start` is what to start from, `time_left_s` what is left.
 
-    A start is a plan (`placement`, `found_by`, `schedule`) with its `origin`: whose plan it is.
+    A start is a plan as the solver reported it, with its `origin`: whose plan it is.
     """
 
     fence: Fence
@@ -41,25 +42,29 @@ class WorkOrder:
     start: dict[str, Any] | None
     time_left_s: float
     spent_ms: int
-    best_objective_ns: int | None
-    lower_bound_ns: int | None
+    best_objective: int | None
+    lower_bound: int | None
 
 
 @dataclass
 class Progress:
-    """News from a solver that are not stored yet, and the solver time spent in all attempts."""
+    """News from a solver that are not stored yet, and the solver time spent in all attempts.
+
+    Objective and bound are in the unit of the solve's kind (ns or bytes).
+    """
 
     spent_ms: int = 0
     phase: str | None = None
-    lower_bound_ns: int | None = None
+    lower_bound: float | None = None
+    bound_name: str | None = None
     incumbent: dict[str, Any] | None = None
-    objective_ns: int | None = None
+    objective: float | None = None
     log_lines: list[str] = field(default_factory=list)
 
     @property
     def improved(self) -> bool:
         """Whether a plan or a bound is better than what is stored."""
-        return self.incumbent is not None or self.lower_bound_ns is not None
+        return self.incumbent is not None or self.lower_bound is not None
 
     @property
     def is_news(self) -> bool:
@@ -70,12 +75,14 @@ class Progress:
         """The columns of the solve that change."""
         values: dict[str, Any] = {"spent_ms": self.spent_ms}
         if self.phase is not None:
-            values["phase"] = self.phase[:MAX_PHASE_CHARACTERS]
-        if self.lower_bound_ns is not None:
-            values["lower_bound_ns"] = self.lower_bound_ns
+            values["phase"] = self.phase[:MAX_NAME_CHARACTERS]
+        if self.lower_bound is not None:
+            values["lower_bound"] = math.floor(self.lower_bound)
+            values["bound_name"] = self.bound_name and self.bound_name[:MAX_NAME_CHARACTERS]
         if self.incumbent is not None:
+            assert self.objective is not None
             values["incumbent"] = json.dumps(self.incumbent, separators=(",", ":"))
-            values["best_objective_ns"] = self.objective_ns
+            values["best_objective"] = math.ceil(self.objective)
         if self.improved:
             values["progress_at"] = clock_ms()
         return values
@@ -159,8 +166,8 @@ def _work_order(fence: Fence, solve: Solve) -> WorkOrder:
         start=_start(solve),
         time_left_s=left_s,
         spent_ms=solve.spent_ms,
-        best_objective_ns=solve.best_objective_ns,
-        lower_bound_ns=solve.lower_bound_ns,
+        best_objective=solve.best_objective,
+        lower_bound=solve.lower_bound,
     )
 
 

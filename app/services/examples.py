@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import json
 from importlib import resources
-from typing import Any
+from typing import Any, Literal
+
+ExampleKind = Literal["pipeline", "sharding"]
+FOLDERS: dict[ExampleKind, tuple[str, ...]] = {
+    "pipeline": ("examples",),
+    "sharding": ("examples", "sharding"),
+}
 
 
-def example_bodies() -> list[dict[str, Any]]:
-    """Every body under ``planner/examples``, by file name; each can be posted as it is."""
-    folder = resources.files("planner") / "examples"
+def example_bodies(kind: ExampleKind) -> list[dict[str, Any]]:
+    """All bodies of a kind under ``planner/examples``, by file name, to be posted as they are."""
+    folder = resources.files("planner").joinpath(*FOLDERS[kind])
     if not folder.is_dir():
         return []
     files = sorted(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.models import SolveState
+from app.models import SHARDING, Solve, SolveState
 from app.repositories.jobs import JobRow
 from app.schemas.jobs import Accepted, JobView, links_of
 from app.schemas.times import instant, known_instant
@@ -12,6 +12,7 @@ def job_view(row: JobRow) -> JobView:
     """The public view of a job and its solve."""
     job, solve = row.job, row.solve
     running = solve.state == SolveState.RUNNING
+    is_sharding = solve.kind == SHARDING
     return JobView(
         id=job.id,
         kind=solve.kind,
@@ -24,9 +25,11 @@ def job_view(row: JobRow) -> JobView:
         engine=solve.engine,
         queue_position=row.queue_position,
         phase=solve.phase,
-        best_makespan_ns=solve.best_objective_ns,
-        lower_bound_ns=solve.lower_bound_ns,
-        gap=_gap(solve.best_objective_ns, solve.lower_bound_ns),
+        best_makespan_ns=None if is_sharding else solve.best_objective,
+        lower_bound_ns=None if is_sharding else solve.lower_bound,
+        best_objective_bytes=solve.best_objective if is_sharding else None,
+        lower_bound_bytes=solve.lower_bound if is_sharding else None,
+        gap=_gap(solve),
         progress_at=instant(solve.progress_at),
         heartbeat_age_s=_age_s(solve.heartbeat_at, row.now) if running else None,
         attempts=solve.attempt,
@@ -59,10 +62,14 @@ def _finished_at(row: JobRow) -> int | None:
     return row.job.cancelled_at if left else row.solve.finished_at
 
 
-def _gap(best_ns: int | None, bound_ns: int | None) -> float | None:
-    if best_ns is None or bound_ns is None:
+def _gap(solve: Solve) -> float | None:
+    best, bound = solve.best_objective, solve.lower_bound
+    if best is None or bound is None:
         return None
-    return round((best_ns - bound_ns) / best_ns, 6) if best_ns else 0.0
+    # Objective and bound are rounded away from each other, which must not look like a gap.
+    if solve.proven_optimal or not best:
+        return 0.0
+    return round((best - bound) / best, 6)
 
 
 def _age_s(then: int | None, now: int) -> float | None:

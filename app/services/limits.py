@@ -3,48 +3,112 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from app.errors import LimitExceeded
 from app.services.submission import Resolved
 from app.settings import Settings
 
-# Where a raw body says how large a problem is; a problem's lists are counted.
-MICRO_BATCH_FIELDS = (("problem", "micro_batches"), ("training", "micro_batches"))
-STAGE_FIELDS = (("problem", "stages"), ("problem", "devices"), ("training", "pipeline_parallel"))
+ResolvedT = TypeVar("ResolvedT", contravariant=True)
+Paths = tuple[tuple[str, ...], ...]
 
 
-def check_raw_size(body: Mapping[str, Any], settings: Settings) -> None:
-    """Refuse what would already be too large to resolve. Ill-typed fields are left to resolving."""
-    for path in MICRO_BATCH_FIELDS:
-        _check(path, _size(body, path), settings.max_micro_batches, "micro-batches")
-    for path in STAGE_FIELDS:
-        _check(path, _size(body, path), settings.max_stages, path[-1].replace("_", " "))
+class Limits(Protocol[ResolvedT]):
+    """The limits of one kind of request. Both checks raise `LimitExceeded`."""
+
+    def check_body(self, body: Mapping[str, Any]) -> None:
+        """Refuse what would already be too large to resolve.
+
+        Ill-typed fields are left to resolving.
+        """
+
+    def check_resolved(self, resolved: ResolvedT) -> None:
+        """Refuse a resolved request that is too large or may take too long."""
 
 
-def check_resolved_size(resolved: Resolved, settings: Settings) -> None:
-    """Refuse a resolved request that is too large or may take too long."""
-    _check(("problem", "stages"), resolved.stages, settings.max_stages, "stages")
-    _check(
-        ("problem", "micro_batches"),
-        resolved.micro_batches,
-        settings.max_micro_batches,
-        "micro-batches",
-    )
-    _check(
-        ("problem",),
-        resolved.operations,
-        settings.max_operations,
-        "operations (3 x stages x micro-batches)",
-    )
-    if resolved.is_reproducible and resolved.time_limit_s > settings.max_time_limit_s:
-        raise LimitExceeded.of(
-            "solver.search_iterations",
-            f"may take {resolved.time_limit_s:g} seconds, and a solve here may take "
-            f"{settings.max_time_limit_s:g}.",
-            "Give `time_limit_s` instead.",
+class ResolvedPipeline(Resolved, Protocol):
+    """A resolved request for a pipeline schedule."""
+
+    @property
+    def stages(self) -> int: ...
+    @property
+    def micro_batches(self) -> int: ...
+
+
+class ResolvedSharding(Resolved, Protocol):
+    """A resolved request for a sharding plan; its `operations` are the graph's operators."""
+
+    @property
+    def devices(self) -> int: ...
+
+
+class PipelineLimits:
+    """Stages, micro-batches, operations and time of a pipeline schedule."""
+
+    # Where a raw body says how large a problem is; a problem's lists are counted.
+    _MICRO_BATCHES = (("problem", "micro_batches"), ("training", "micro_batches"))
+    _STAGES = (("problem", "stages"), ("problem", "devices"), ("training", "pipeline_parallel"))
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    def check_body(self, body: Mapping[str, Any]) -> None:
+        """Count micro-batches, stages and devices where the body names them."""
+        for path in self._MICRO_BATCHES:
+            _check(path, _size(body, path), self._settings.max_micro_batches, "micro-batches")
+        for path in self._STAGES:
+            unit = path[-1].replace("_", " ")
+            _check(path, _size(body, path), self._settings.max_stages, unit)
+
+    def check_resolved(self, resolved: ResolvedPipeline) -> None:
+        """Count them and the operations in the resolved problem."""
+        limits = self._settings
+        _check(("problem", "stages"), resolved.stages, limits.max_stages, "stages")
+        _check(
+            ("problem", "micro_batches"),
+            resolved.micro_batches,
+            limits.max_micro_batches,
+            "micro-batches",
         )
-    _check(("solver", "time_limit_s"), resolved.time_limit_s, settings.max_time_limit_s, "seconds")
+        _check(
+            ("problem",),
+            resolved.operations,
+            limits.max_operations,
+            "operations (3 x stages x micro-batches)",
+        )
+        if resolved.is_reproducible and resolved.time_limit_s > limits.max_time_limit_s:
+            raise LimitExceeded.of(
+                "solver.search_iterations",
+                f"may take {resolved.time_limit_s:g} seconds, and a solve here may take "
+                f"{limits.max_time_limit_s:g}.",
+                "Give `time_limit_s` instead.",
+            )
+        _check_time_limit(resolved, limits)
+
+
+class ShardingLimits:
+    """Operators, devices and time of a sharding plan."""
+
+    # Each layer of a transformer has at least one operator.
+    _OPERATORS: Paths = (("graph", "operators"), ("transformer", "layers"))
+    _DEVICES: Paths = (("devices",), ("devices", "count"))
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    def check_body(self, body: Mapping[str, Any]) -> None:
+        """Count operators and devices where the body names them."""
+        for path in self._OPERATORS:
+            _check(path, _size(body, path), self._settings.max_operators, path[-1])
+        for path in self._DEVICES:
+            _check(path, _size(body, path), self._settings.max_devices, "devices")
+
+    def check_resolved(self, resolved: ResolvedSharding) -> None:
+        """Count the operators of the resolved graph, and the devices of the cluster."""
+        limits = self._settings
+        _check(("devices",), resolved.devices, limits.max_devices, "devices")
+        _check(("graph",), resolved.operations, limits.max_operators, "operators")
+        _check_time_limit(resolved, limits)
 
 
 def _size(body: Mapping[str, Any], path: tuple[str, ...]) -> float:
@@ -54,6 +118,10 @@ def _size(body: Mapping[str, Any], path: tuple[str, ...]) -> float:
     if isinstance(value, list):
         return len(value)
     return value if isinstance(value, (int, float)) else 0
+
+
+def _check_time_limit(resolved: Resolved, settings: Settings) -> None:
+    _check(("solver", "time_limit_s"), resolved.time_limit_s, settings.max_time_limit_s, "seconds")
 
 
 def _check(path: tuple[str, ...], value: float, limit: float, unit: str) -> None:

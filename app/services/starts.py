@@ -32,14 +32,15 @@ def stored_start(session: Session, sought: Sought) -> str | None:
     That is ``{"placement", "found_by", "schedule", "origin"}``, where `origin` has the `kind`
     (`same_problem`, `other_limit` or `nearest_profile`), the `job_id` whose plan it is, and the
     `distance` of the two problems. The best plan of the same problem comes before the plan of the
-    nearest among the newest solves of the same shape.
+    nearest among the newest solves of the same shape. Kinds whose solves start from nothing stored
+    have no shape.
     """
+    if sought.shape_hash is None or sought.profile is None:
+        return None
     solves = SolveRepository(session)
     same = solves.best_plan(sought.problem_hash)
     if same is not None:
         return _start(session, same, "same_problem", 0.0)
-    if sought.shape_hash is None or sought.profile is None:
-        return None
     profile = sought.profile
     near = [
         (distance(profile, known), known, neighbour.solve_id)

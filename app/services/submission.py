@@ -38,10 +38,6 @@ class Resolved(Sought, Protocol):
     @property
     def time_limit_s(self) -> float: ...
     @property
-    def stages(self) -> int: ...
-    @property
-    def micro_batches(self) -> int: ...
-    @property
     def operations(self) -> int: ...
     def preview(self) -> dict[str, Any]: ...
 
@@ -171,7 +167,7 @@ def _is_stale(solve: Solve, solver_version: str) -> bool:
 
 def _rank(solve: Solve) -> tuple[bool, int, int, str]:
     settled = solve.proven_optimal or solve.state == SolveState.INFEASIBLE
-    return (not settled, solve.best_objective_ns or 0, solve.created_at, solve.id)
+    return (not settled, solve.best_objective or 0, solve.created_at, solve.id)
 
 
 def _columns(resolved: Resolved, solver_version: str) -> dict[str, Any]:

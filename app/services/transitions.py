@@ -9,6 +9,7 @@ queued ──claim──▶ running ──answer──▶ succeeded | infeasible
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -41,7 +42,12 @@ class IllegalTransition(Exception):
 
 @dataclass(frozen=True)
 class Answered:
-    """The solver process ended with a result (the dict that the planner returned)."""
+    """The solver process ended with a result (the dict that the planner returned).
+
+    Its `state` is `succeeded` (then it has `objective`, `lower_bound` and `proven_optimal`, of the
+    whole request and in the unit of its kind), `infeasible` or `failed` (then it has `code` and
+    `detail`); `document` is what clients get.
+    """
 
     result: dict[str, Any]
 
@@ -124,7 +130,7 @@ def cancel(solve: Solve, ending: Ending | None = None) -> None:
     if isinstance(ending, Answered) and "document" in ending.result:
         _store_answer(solve, ending.result)
     elif solve.incumbent is not None:
-        solve.result = _kept(solve, "cancelled")
+        _keep_incumbent(solve, "cancelled")
     move(solve, SolveState.CANCELLED)
 
 
@@ -147,19 +153,13 @@ def _answer(solve: Solve, result: dict[str, Any], log_tail: Sequence[str]) -> No
 
 
 def _store_answer(solve: Solve, result: dict[str, Any]) -> None:
-    solve.best_objective_ns = result.get("objective_ns", solve.best_objective_ns)
-    bound_ns = _request_bound_ns(result)
-    if bound_ns is not None:
-        solve.lower_bound_ns = bound_ns
+    objective, bound = result.get("objective"), result.get("lower_bound")
+    if objective is not None:
+        solve.best_objective = math.ceil(objective)
+    if bound is not None:
+        solve.lower_bound = math.floor(bound)
     solve.proven_optimal = bool(result.get("proven_optimal", False))
     solve.result = with_provenance(result["document"], **_circumstances(solve))
-
-
-def _request_bound_ns(result: dict[str, Any]) -> int | None:
-    """The bound of the whole request; `lower_bound_ns` of an answer is that of its placement."""
-    placements = result["document"].get("certificate", {}).get("placements", [])
-    bounds = [entry["lower_bound_ns"] for entry in placements]
-    return min(bounds, default=result.get("lower_bound_ns"))
 
 
 def _finish_with_incumbent(solve: Solve, log_tail: Sequence[str]) -> None:
@@ -167,24 +167,25 @@ def _finish_with_incumbent(solve: Solve, log_tail: Sequence[str]) -> None:
         detail = "The solver did not stop at its time limit and had found no plan."
         _fail(solve, "no_plan_within_limit", detail, log_tail)
         return
-    solve.result = _kept(solve, "time limit")
-    solve.proven_optimal = solve.best_objective_ns == solve.lower_bound_ns
+    _keep_incumbent(solve, "time limit")
     move(solve, SolveState.SUCCEEDED)
 
 
-def _kept(solve: Solve, reason: str) -> str:
+def _keep_incumbent(solve: Solve, reason: str) -> None:
     assert solve.incumbent is not None
-    assert solve.best_objective_ns is not None
+    assert solve.best_objective is not None
     start = solve.started_from
     document = result_of_incumbent(
         json.loads(solve.spec),
         json.loads(solve.incumbent),
-        objective_ns=solve.best_objective_ns,
-        lower_bound_ns=solve.lower_bound_ns,
+        objective=solve.best_objective,
+        lower_bound=solve.lower_bound,
+        bound_name=solve.bound_name,
         reason=reason,
         started_from=None if start is None else json.loads(start).get("origin"),
     )
-    return with_provenance(document, **_circumstances(solve))
+    solve.proven_optimal = bool(document["certificate"]["proven_optimal"])
+    solve.result = with_provenance(document, **_circumstances(solve))
 
 
 def _circumstances(solve: Solve) -> dict[str, Any]:

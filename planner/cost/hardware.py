@@ -44,6 +44,9 @@ class GpuDocument(Document):
     gpus_per_pcie_switch: PositiveWhole | None = Field(
         default=None, description="Neighbouring GPUs that share one path to the host; default 1."
     )
+    watts: Rate | None = Field(
+        default=None, description="Power at full load, for estimates of energy."
+    )
 
 
 class EfficiencyDocument(Document):
@@ -112,6 +115,7 @@ class Gpu:
     pcie_bytes_per_s: float
     network_bytes_per_s: float
     gpus_per_pcie_switch: int
+    watts: float | None = None
     source: str | None = None
 
     def peak_flop_per_s(self, precision: str) -> float | None:
@@ -240,6 +244,7 @@ def _gpu(document: ClusterDocument, path: Path) -> Gpu:
         pcie_bytes_per_s=given["pcie_bytes_per_s"],
         network_bytes_per_s=network or DEFAULT_NETWORK_BYTES_PER_S,
         gpus_per_pcie_switch=given.get("gpus_per_pcie_switch", 1),
+        watts=given.get("watts"),
         source=source,
     )
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from planner.cost.model import Model
+from planner.cost.model import Model, NormPlacement
 from planner.cost.parameters import vocabulary_shard
 
 TOKEN_ID_BYTES = 8
@@ -138,9 +138,12 @@ def layer_weight_grad_bytes(model: Model, shape: ActivationShape) -> int:
 
 
 def embedding_activation_bytes(model: Model, shape: ActivationShape) -> int:
-    """Token numbers (8 s b) and the embedding's dropout mask (s b h), as Megatron-LM counts."""
-    mask = model.hidden_size if model.dropout else 0
-    return shape.tokens * TOKEN_ID_BYTES + shape.bytes_of(mask, 0)
+    """Token numbers (8 s b) and the embedding's dropout mask (s b h), as Megatron-LM counts, and
+    the input of the norm that post-norm models have here."""
+    kept = model.hidden_size if model.dropout else 0
+    if model.norm_placement is NormPlacement.POST:
+        kept += shape.element_bytes * model.hidden_size
+    return shape.tokens * TOKEN_ID_BYTES + shape.bytes_of(kept, 0)
 
 
 def embedding_weight_grad_bytes(model: Model, shape: ActivationShape) -> int:
@@ -151,8 +154,9 @@ def embedding_weight_grad_bytes(model: Model, shape: ActivationShape) -> int:
 
 def head_activation_bytes(model: Model, shape: ActivationShape) -> int:
     """Inputs of the final norm and of the output layer, and fp32 logits: 4 s b h (1 + V/h) / t
-    in 16 bits (Korthikanti et al., section 4.3)."""
-    inputs = shape.bytes_of(2 * shape.element_bytes * model.hidden_size, 0)
+    in 16 bits (Korthikanti et al., section 4.3). Post-norm models have no final norm."""
+    inputs_kept = 2 if model.norm_placement is NormPlacement.PRE else 1
+    inputs = shape.bytes_of(inputs_kept * shape.element_bytes * model.hidden_size, 0)
     return inputs + shape.tokens * LOGIT_BYTES * vocabulary_shard(model, shape.tensor_parallel)
 
 

@@ -1,4 +1,4 @@
-"""The model document: the shape of a decoder-only transformer, read into a `Model`."""
+"""The model document: the shape of a transformer, read into a `Model`."""
 
 from __future__ import annotations
 
@@ -26,6 +26,14 @@ class Norm(StrEnum):
     RMSNORM = "rmsnorm"
 
 
+class NormPlacement(StrEnum):
+    """Before each block with one more after the last layer (GPT), or after each residual addition
+    with one more after the embedding (BERT)."""
+
+    PRE = "pre"
+    POST = "post"
+
+
 class PositionEmbeddings(StrEnum):
     """Only `LEARNED` has parameters."""
 
@@ -35,7 +43,7 @@ class PositionEmbeddings(StrEnum):
 
 
 class ModelDocument(Document):
-    """Sizes of a decoder-only transformer; a `preset` gives those that are left out.
+    """Sizes of a decoder-only or encoder-only transformer; a `preset` gives those left out.
 
     `gated: true` defaults to RMSNorm, no biases and rotary positions (the Llama family);
     otherwise LayerNorm, biases and learned positions (the GPT family).
@@ -43,6 +51,10 @@ class ModelDocument(Document):
 
     preset: str | None = None
     name: str | None = None
+    architecture: Literal["decoder", "encoder"] | None = Field(
+        default=None,
+        description="A decoder's tokens attend to earlier ones (default), an encoder's to all.",
+    )
     layers: Annotated[PositiveWhole, Field(le=LARGEST_LAYERS)] | None = None
     hidden_size: Annotated[PositiveWhole, Field(le=2**20)] | None = None
     heads: Annotated[PositiveWhole, Field(le=2**14)] | None = None
@@ -63,6 +75,9 @@ class ModelDocument(Document):
     )
     qkv_bias: StrictBool | None = Field(default=None, description="Default: `biases`.")
     norm: Literal["layernorm", "rmsnorm"] | None = None
+    norm_placement: Literal["pre", "post"] | None = Field(
+        default=None, description="Default: `post` for an encoder, as in BERT, else `pre`."
+    )
     biases: StrictBool | None = Field(default=None, description="Biases of the linear layers.")
     position_embeddings: Literal["learned", "rotary", "none"] | None = None
     max_positions: Annotated[PositiveWhole, Field(le=2**24)] | None = Field(
@@ -76,7 +91,8 @@ class ModelDocument(Document):
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A transformer of identical layers. `experts` is 1 for a dense model."""
+    """A transformer of identical layers. `experts` is 1 for a dense model; `causal`: tokens attend
+    to earlier ones only."""
 
     name: str
     layers: int
@@ -96,6 +112,8 @@ class Model:
     max_positions: int
     experts: int
     experts_per_token: int
+    causal: bool
+    norm_placement: NormPlacement
     source: str | None = None
 
     @property
@@ -181,6 +199,7 @@ def _model(fields: dict[str, Any], name: str, source: str | None, path: Path) ->
             "Shorten it or raise `max_positions`.",
         )
     experts, experts_per_token = _experts(fields, path)
+    causal = fields.get("architecture", "decoder") == "decoder"
     return Model(
         name=name,
         layers=fields["layers"],
@@ -200,6 +219,8 @@ def _model(fields: dict[str, Any], name: str, source: str | None, path: Path) ->
         max_positions=max_positions,
         experts=experts,
         experts_per_token=experts_per_token,
+        causal=causal,
+        norm_placement=NormPlacement(fields.get("norm_placement", "pre" if causal else "post")),
         source=source,
     )
 

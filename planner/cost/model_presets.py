@@ -75,12 +75,24 @@ _PRESETS = (
         _gpt(22, 2304, 24, 51200, 1024),
     ),
     ModelPreset(
+        "GPT-1.7B",
+        "Narayanan et al. 2021 (arXiv 2104.04473), table 1: 24 layers, hidden size 2304, 24 heads; "
+        "vocabulary 51200 and sequence 2048 as there.",
+        _gpt(24, 2304, 24, 51200, 2048),
+    ),
+    ModelPreset(
         "GPT-3.6B",
         "Narayanan et al. 2021 (arXiv 2104.04473), table 1: 30 layers, hidden size 3072, 32 heads, "
         "vocabulary 51200. Sequence 1024 as in the articles' runs (theirs is 2048).",
         _gpt(30, 3072, 32, 51200, 1024),
     ),
     ModelPreset("GPT-7.1B", _OWN_SHAPE, _gpt(30, 4352, 34, 51200, 1024)),
+    ModelPreset(
+        "GPT-7.5B",
+        "Narayanan et al. 2021 (arXiv 2104.04473), table 1: 36 layers, hidden size 4096, 32 heads; "
+        "vocabulary 51200 and sequence 2048 as there.",
+        _gpt(36, 4096, 32, 51200, 2048),
+    ),
     ModelPreset("GPT-14.2B", _OWN_SHAPE, _gpt(38, 5520, 46, 51200, 1024)),
     ModelPreset(
         "Llama-2-7B",
@@ -107,6 +119,12 @@ _PRESETS = (
         "Jiang et al. 2024 (arXiv 2401.04088), table 1, and the released configuration.",
         _llama(32, 4096, 32, 8, 14336, 32000, 4096) | {"experts": 8, "experts_per_token": 2},
     ),
+    ModelPreset(
+        "BERT-Large",
+        "Devlin et al. 2019 (arXiv 1810.04805), section 3, and the released uncased checkpoint, "
+        "without its segment embeddings, pooler and the transformation before the output layer.",
+        _gpt(24, 1024, 16, 30522, 512) | {"architecture": "encoder"},
+    ),
 )
 
 MODEL_PRESETS: Mapping[str, ModelPreset] = {preset.name: preset for preset in _PRESETS}
@@ -118,12 +136,15 @@ MODEL_ALIASES: Mapping[str, str] = {
     "GPT-3": "GPT-3-175B",
     "GPT-175B": "GPT-3-175B",
     "1.5B": "GPT-1.5B",
+    "1.7B": "GPT-1.7B",
     "3.6B": "GPT-3.6B",
     "7.1B": "GPT-7.1B",
+    "7.5B": "GPT-7.5B",
     "14.2B": "GPT-14.2B",
     "Llama-2-7b-hf": "Llama-2-7B",
     "Llama-3.1-8B": "Llama-3-8B",
     "Llama-3.1-70B": "Llama-3-70B",
     "Llama-3.1-405B": "Llama-3-405B",
     "Mixtral-8x7B-v0.1": "Mixtral-8x7B",
+    "BERT-large-uncased": "BERT-Large",
 }

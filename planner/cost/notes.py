@@ -154,7 +154,7 @@ def _training_notes(costs: CostModel) -> list[Note]:
         ),
         _note(
             "attention",
-            "flash (scores not stored, causal half computed)"
+            f"flash (scores not stored, {'causal half' if costs.model.causal else 'all'} computed)"
             if training.flash_attention
             else "scores stored, whole square computed",
             "FlashAttention-2 (Dao 2023); Korthikanti et al. 2022.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from planner.cost.model import Model, Norm, PositionEmbeddings
+from planner.cost.model import Model, Norm, NormPlacement, PositionEmbeddings
 
 # Megatron-LM pads the vocabulary so that each tensor-parallel rank holds a multiple of this.
 VOCABULARY_MULTIPLE = 128
@@ -15,7 +15,8 @@ class ParameterCounts:
     """Parameters of a model. `active` counts only the experts that one token passes through.
 
     `embedding` holds the word embedding and learned positions, `head` the output embedding
-    (0 where it is tied to the word embedding) and the final norm.
+    (0 where it is tied to the word embedding). The norm outside the layers belongs to the head
+    (after the last layer), or with post-norm layers to the embedding.
     """
 
     layer: int
@@ -37,8 +38,8 @@ def count_parameters(model: Model) -> ParameterCounts:
         model, model.experts_per_token
     )
     word = model.vocabulary * model.hidden_size
-    embedding = word + _positions(model)
-    head = _norm(model) + (0 if model.tied_embeddings else word)
+    embedding = word + _positions(model) + _embedding_norm(model)
+    head = _final_norm(model) + (0 if model.tied_embeddings else word)
     return ParameterCounts(
         layer=layer,
         active_layer=active_layer,
@@ -71,7 +72,8 @@ def vocabulary_shard(model: Model, tensor_parallel: int) -> int:
 
 def embedding_shard(model: Model, tensor_parallel: int) -> int:
     """Parameters that the first stage holds beside its layers, on one rank."""
-    return word_embedding_shard(model, tensor_parallel) + _positions(model)
+    beside_words = _positions(model) + _embedding_norm(model)
+    return word_embedding_shard(model, tensor_parallel) + beside_words
 
 
 def head_shard(model: Model, tensor_parallel: int, *, shares_embedding: bool) -> int:
@@ -81,7 +83,7 @@ def head_shard(model: Model, tensor_parallel: int, *, shares_embedding: bool) ->
     (`shares_embedding`).
     """
     copy = not (model.tied_embeddings and shares_embedding)
-    return _norm(model) + (word_embedding_shard(model, tensor_parallel) if copy else 0)
+    return _final_norm(model) + (word_embedding_shard(model, tensor_parallel) if copy else 0)
 
 
 def _per_rank(count: int, ranks: int) -> int:
@@ -108,6 +110,14 @@ def _layer_replicated(model: Model, experts: int) -> int:
 
 def _norm(model: Model) -> int:
     return model.hidden_size * (2 if model.norm is Norm.LAYERNORM else 1)
+
+
+def _embedding_norm(model: Model) -> int:
+    return _norm(model) if model.norm_placement is NormPlacement.POST else 0
+
+
+def _final_norm(model: Model) -> int:
+    return _norm(model) if model.norm_placement is NormPlacement.PRE else 0
 
 
 def _positions(model: Model) -> int:

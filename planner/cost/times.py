@@ -37,9 +37,9 @@ def layer_flops(model: Model, shape: ActivationShape) -> Flops:
     Linear layers take 2 FLOPs per weight and token forward, and as much again for each of input
     and weight gradients: for GPT 24 s b h^2 in each of F, B and W. Attention scores and their
     product with the values take 4 s^2 b h forward and twice that backward, all of it in B since
-    no weights are involved (Zero Bubble, table 1). Flash attention skips the masked half and
-    computes the scores again: half the forward, and 2.5 times its forward backward
-    (FlashAttention-2, section 4.1).
+    no weights are involved (Zero Bubble, table 1). Flash attention skips the masked half of
+    a decoder's scores and computes the scores again: half the forward, and 2.5 times its forward
+    backward (FlashAttention-2, section 4.1).
     """
     linear_weights = model.hidden_size * (2 * model.query_size + 2 * model.key_value_size)
     matrices = 3 if model.gated else 2
@@ -47,7 +47,8 @@ def layer_flops(model: Model, shape: ActivationShape) -> Flops:
     linear = 2 * shape.tokens * linear_weights // shape.tensor_parallel
     scores = 4 * shape.tokens * shape.sequence * model.query_size // shape.tensor_parallel
     if shape.flash_attention:
-        scores //= 2
+        if model.causal:
+            scores //= 2
         return Flops(linear + scores, linear + 5 * scores // 2, linear)
     return Flops(linear + scores, linear + 2 * scores, linear, recomputable=scores)
 

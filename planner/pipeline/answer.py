@@ -12,6 +12,7 @@ from planner.pipeline.bounds.lower_bounds import Bound
 from planner.pipeline.documents import problem_to_document
 from planner.pipeline.feasibility.decide import Infeasibility, find_infeasibility
 from planner.pipeline.incumbents import Incumbent
+from planner.pipeline.pace import UNLIMITED, Closing
 from planner.pipeline.portfolio.trace import Trace
 from planner.pipeline.robust.robustness import robustness
 from planner.pipeline.spec import PipelineSpec
@@ -44,25 +45,34 @@ class Findings:
     solve_seconds: float
 
 
-def succeeded_answer(findings: Findings) -> dict[str, Any]:
-    """The answer with the best verified schedule, ready to be checked outside."""
+def succeeded_answer(findings: Findings, closing: Closing = UNLIMITED) -> dict[str, Any]:
+    """The answer with the best verified schedule, ready to be checked outside.
+
+    The answer's `lower_bound` is that of the request, the schedule's that of its placement.
+    `closing` is the time for waits, proof and jitter; where it does not do for jitter there is no
+    `robustness`, and the provenance says why.
+    """
     best = findings.best
-    robust = robustness(best.candidate.problem, best.schedule)
+    robust = robustness(best.candidate.problem, best.schedule, closing)
     certificate = certificate_of(findings) | robust.certificate()
     bound_ns = findings.bounds[best.candidate.placement][0].value_ns
+    document: dict[str, Any] = {
+        "problem": problem_to_document(best.candidate.problem),
+        "schedule": robust.schedule.to_document(bound_ns),
+        "comparison": list(findings.rows),
+        "certificate": certificate,
+        "provenance": _provenance(findings),
+    }
+    if robust.jitter is not None:
+        document["robustness"] = robust.to_document()
+    if robust.left_out is not None:
+        document["provenance"]["left_out"] = robust.left_out
     return {
         "state": "succeeded",
-        "objective_ns": best.objective_ns,
-        "lower_bound_ns": bound_ns,
+        "objective": best.objective_ns,
+        "lower_bound": request_bound_ns(findings),
         "proven_optimal": certificate["proven_optimal"],
-        "document": {
-            "problem": problem_to_document(best.candidate.problem),
-            "schedule": robust.schedule.to_document(bound_ns),
-            "comparison": list(findings.rows),
-            "certificate": certificate,
-            "robustness": robust.to_document(),
-            "provenance": _provenance(findings),
-        },
+        "document": document,
     }
 
 
@@ -71,11 +81,10 @@ def certificate_of(findings: Findings) -> dict[str, Any]:
     best = findings.best
     bounds = findings.bounds[best.candidate.placement]
     value = best.objective_ns
-    least = min(own[0].value_ns for own in findings.bounds.values())
     return {
         "verified": True,
         "verifier": VERIFIER,
-        "proven_optimal": value <= least,
+        "proven_optimal": value <= request_bound_ns(findings),
         "objective": best.candidate.problem.objective.value,
         "value_ns": value,
         "lower_bound_ns": bounds[0].value_ns,
@@ -93,6 +102,11 @@ def certificate_of(findings: Findings) -> dict[str, Any]:
             for placement, own in findings.bounds.items()
         ],
     }
+
+
+def request_bound_ns(findings: Findings) -> int:
+    """No placement can do better than the least of their bounds."""
+    return min(own[0].value_ns for own in findings.bounds.values())
 
 
 def gap(value_ns: int, bound_ns: int) -> float:

@@ -30,6 +30,7 @@ from planner.pipeline.problem import (
     Stage,
     Transfer,
 )
+from planner.pipeline.total_time import check_total_time
 
 STAGE_QUANTITIES = (
     "forward_ns",
@@ -190,7 +191,7 @@ def problem_from_document(
                 "Give at most `activation_bytes`.",
             )
         stages.append(Stage(device=stage.device, name=stage.name, **quantities))
-    return PipelineProblem(
+    problem = PipelineProblem(
         micro_batches=count,
         devices=tuple(
             Device(d.activation_memory_bytes, d.host_link, d.host, d.epilogue_ns, d.name)
@@ -211,6 +212,8 @@ def problem_from_document(
         objective=Objective(document.objective),
         name=document.name,
     )
+    check_total_time(problem, path)
+    return problem
 
 
 def _compact(values: tuple[int, ...]) -> int | list[int]:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from planner.errors import Interrupted
+from planner.pipeline.bounds.lower_bounds import Bound
 from planner.pipeline.late_starts import start_late
 from planner.pipeline.objective import objective_ns
+from planner.pipeline.pace import Pace
 from planner.pipeline.portfolio.trace import Trace
 from planner.pipeline.problem import Objective
-from planner.pipeline.progress import Reporter
 from planner.pipeline.schedule import Schedule
 from planner.pipeline.spec import Candidate
 from planner.pipeline.verify import verify
+from planner.progress import Reporter, StopCheck, never
 
 LARGE_OPERATIONS = 20_000
 REPORTED_OPERATIONS_PER_S = 20_000
@@ -38,9 +42,19 @@ class Incumbents:
     Of what was offered besides, a few of each candidate are kept as starts for a search.
     """
 
-    def __init__(self, reporter: Reporter, trace: Trace) -> None:
+    def __init__(
+        self,
+        reporter: Reporter,
+        trace: Trace,
+        pace: Pace | None = None,
+        must_drop: StopCheck = never,
+        bounds: Mapping[str, Sequence[Bound]] | None = None,
+    ) -> None:
         self._reporter = reporter
         self._trace = trace
+        self._pace = pace or Pace()
+        self._must_drop = must_drop
+        self._bounds = {} if bounds is None else bounds
         self.by_placement: dict[str, Incumbent] = {}
         self.best: Incumbent | None = None
         self._spare: dict[str, list[Schedule]] = {}
@@ -51,7 +65,8 @@ class Incumbents:
         """Verify a schedule and keep it if it is the best of its candidate.
 
         A schedule that breaks a rule is logged and dropped, whoever made it. Of large ones, which
-        take seconds to verify, those that are no better are dropped at once.
+        take seconds to verify, those that are no better are dropped at once, and where there is a
+        schedule already also one that is being verified when `must_drop` says so.
         """
         self._report_if_due()
         if candidate.problem.objective is Objective.STEADY_SPAN:
@@ -61,7 +76,16 @@ class Incumbents:
         is_better = known is None or value < known.objective_ns
         if not is_better and len(schedule.ops) >= LARGE_OPERATIONS:
             return
-        violations = verify(candidate.problem, schedule)
+        began = time.monotonic()
+        try:
+            # Of the first there is no choice: without it there would be no answer.
+            violations = verify(
+                candidate.problem, schedule, never if self.best is None else self._must_drop
+            )
+        except Interrupted:
+            self._reporter.log(f"dropped a schedule by {found_by}: no time to verify it")
+            return
+        self._pace.measured(len(schedule.ops), time.monotonic() - began)
         if violations:
             self._reporter.log(f"dropped a schedule by {found_by}: {violations[0]}")
             return
@@ -107,7 +131,8 @@ class Incumbents:
         `report_latest`, which a solve calls at the end of each step.
         """
         found = self._unreported
-        if found is None or time.monotonic() < self._report_from:
+        if found is None or time.monotonic() < self._report_from or self._must_drop():
+            # The answer will come sooner than the report of a large schedule would.
             return
         self._report(found)
         if len(found.schedule.ops) >= LARGE_OPERATIONS:
@@ -116,9 +141,14 @@ class Incumbents:
 
     def _report(self, found: Incumbent) -> None:
         self._unreported = None
+        placement = found.candidate.placement
         document = {
-            "placement": found.candidate.placement,
+            "placement": placement,
             "found_by": found.found_by,
             "schedule": found.schedule.to_document(None),
+            "bounds": [
+                {"name": bound.name, "value_ns": bound.value_ns}
+                for bound in self._bounds.get(placement, [])
+            ],
         }
         self._reporter.incumbent(document, found.objective_ns, found.found_by)

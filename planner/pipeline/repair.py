@@ -16,10 +16,10 @@ from planner.pipeline.late_starts import start_late
 from planner.pipeline.objective import objective_ns
 from planner.pipeline.orders import Orders
 from planner.pipeline.problem import Objective, PipelineProblem
-from planner.pipeline.progress import StopCheck, never
 from planner.pipeline.schedule import Schedule, TimedOp, Token
 from planner.pipeline.timing import orders_of, schedule_from_ops, time_orders
 from planner.pipeline.verify import verify
+from planner.progress import StopCheck, never
 
 
 def adapt(
@@ -39,7 +39,12 @@ def adapt(
     problem is infeasible (or the search for a way through its hosts' memory was given up).
     """
     ops = _fitted(problem, [TimedOp(**op) for op in document_ops])
-    found = [s for s in _kept(problem, ops) if not verify(problem, s)]
+    found = []
+    for schedule in _kept(problem, ops):
+        if not verify(problem, schedule):
+            found.append(schedule)
+            if should_stop():
+                break
     if not found:
         orders = orders_of(problem, ops)
         found = [s for s in _repaired(problem, orders, should_stop) if not verify(problem, s)]

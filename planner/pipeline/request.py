@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -25,6 +26,9 @@ from planner.pipeline.options import SolveOptions, SolverDocument
 from planner.pipeline.problem import PipelineProblem
 from planner.pipeline.similarity import profile_of, shape_hash
 from planner.pipeline.spec import AS_POSTED, Candidate, PipelineSpec
+
+PREVIEW_BOUNDS_S = 2.0
+"""How long computing bounds for a preview may go on before the next one is left out."""
 
 
 class PipelineRequest(Document):
@@ -116,12 +120,14 @@ class ResolvedRequest:
         return max((problem.operations for problem in self.problems), default=0)
 
     def preview(self) -> dict[str, Any]:
-        """The resolved problem of each placement with its bounds, without solving anything."""
+        """The resolved problem of each placement with its bounds, without solving anything. Of
+        bounds, those that take long are left out where somebody would wait for them."""
         spec = self.resolved
+        ends = time.monotonic() + PREVIEW_BOUNDS_S
         placements = []
         for candidate in spec.candidates:
             infeasibility = find_infeasibility(candidate.problem)
-            bounds = lower_bounds(candidate.problem)
+            bounds = lower_bounds(candidate.problem, lambda: time.monotonic() >= ends)
             placements.append(
                 {
                     "placement": candidate.placement,

@@ -12,9 +12,10 @@ from dataclasses import replace
 from math import log
 from typing import Any
 
+from planner.documents import canonical_hash
 from planner.pipeline.documents import STAGE_QUANTITIES, TRANSFER_QUANTITIES, problem_to_document
 from planner.pipeline.problem import PipelineProblem
-from planner.pipeline.spec import PipelineSpec, canonical_hash
+from planner.pipeline.spec import PipelineSpec
 
 # Part of the shape, so that only profiles that list the same values are compared: raise it
 # whenever `_values` changes.

@@ -17,12 +17,17 @@ from planner.pipeline.answer import Findings, infeasible_answer, succeeded_answe
 from planner.pipeline.bounds.lower_bounds import lower_bounds
 from planner.pipeline.feasibility.decide import find_infeasibility
 from planner.pipeline.portfolio.exact import ExactStep
-from planner.pipeline.portfolio.heuristics import classic_rows, run_adaoffload, start_from_stored
-from planner.pipeline.portfolio.searching import add_starts, search
+from planner.pipeline.portfolio.heuristics import (
+    classic_rows,
+    offer_rows_for_later,
+    run_adaoffload,
+    start_from_stored,
+)
+from planner.pipeline.portfolio.searching import add_starts, is_made_at_once, search
 from planner.pipeline.portfolio.state import SolveState
-from planner.pipeline.progress import Reporter
 from planner.pipeline.schedule import Schedule
 from planner.pipeline.spec import read_spec
+from planner.progress import Reporter
 
 SMALL_OPERATIONS = 400
 """Operations up to which an exact engine may prove the optimum in a minute."""
@@ -70,10 +75,12 @@ class Portfolio:
             return infeasible_answer(state.spec, shortages, time.monotonic() - state.started)
         state.reporter.phase("lower bounds")
         for candidate in state.candidates:
-            state.add_bounds(candidate, lower_bounds(candidate.problem))
+            state.add_bounds(candidate, lower_bounds(candidate.problem, state.should_stop))
         self.started_from = start_from_stored(state, start)
         with state.trace.step("classic schedules"):
             self.rows = classic_rows(state)
+            if not is_made_at_once(state):
+                offer_rows_for_later(state)
         milp_starts = self._best_schedules()
         if not state.is_done():
             with state.trace.step("AdaOffload"):
@@ -84,14 +91,16 @@ class Portfolio:
         elif not state.is_reproducible:
             with state.trace.step(state.options.engine):
                 self.exact.run(state.options.engine)
-        state.incumbents.report_latest()
+        if not state.asked_to_stop():
+            state.incumbents.report_latest()
         if state.incumbents.best is None:
             return {
                 "state": "failed",
                 "code": "no_plan_within_limit",
                 "detail": "No schedule passed verification within the time limit.",
             }
-        return succeeded_answer(self._findings())
+        findings = self._findings()
+        return succeeded_answer(findings, state.closing(findings.best.candidate))
 
     def _best_schedules(self) -> dict[str, Schedule]:
         return {
@@ -106,6 +115,7 @@ class Portfolio:
             return
         with state.trace.step("more starts"):
             add_starts(state)
+            offer_rows_for_later(state)
         if state.is_done():
             return
         with state.trace.step("local search"):

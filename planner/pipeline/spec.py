@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from planner.documents import canonical_hash
 from planner.pipeline.documents import problem_to_document, read_problem
 from planner.pipeline.offload_time import UNSCALED
 from planner.pipeline.options import SolveOptions, read_options
@@ -89,12 +88,6 @@ class PipelineSpec:
         if options["offload_time_factor"] != UNSCALED:
             identity["offload_time_factor"] = options["offload_time_factor"]
         return identity
-
-
-def canonical_hash(document: Mapping[str, Any]) -> str:
-    """SHA-256 over a JSON document, however its keys are ordered."""
-    canonical = json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(canonical.encode()).hexdigest()
 
 
 def read_spec(document: Mapping[str, Any]) -> PipelineSpec:

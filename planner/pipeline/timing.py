@@ -17,6 +17,7 @@ from planner.pipeline.orders import Channel, Orders, check_complete, orders_of
 from planner.pipeline.problem import PipelineProblem
 from planner.pipeline.schedule import Schedule, TimedOp
 from planner.pipeline.simulation import Simulation
+from planner.progress import StopCheck, check, never
 
 __all__ = ["Channel", "Orders", "orders_of", "schedule_from_ops", "time_orders"]
 
@@ -26,20 +27,28 @@ BY_START = itemgetter(3, 4, 1, 2)
 
 
 def time_orders(
-    problem: PipelineProblem, orders: Orders, *, enforce_memory: bool = True
+    problem: PipelineProblem,
+    orders: Orders,
+    should_stop: StopCheck = never,
+    *,
+    enforce_memory: bool = True,
 ) -> Schedule:
     """The earliest schedule in which everything starts in the given orders.
 
     An allocation (start of F, R, and of B where it allocates) waits until it fits; allocations of
     one device keep their order. With `enforce_memory=False` device and host limits are ignored.
-    Raises `OrderError` if an operation is missing or doubled, or if the orders deadlock.
+    Raises `OrderError` if an operation is missing or doubled, or if the orders deadlock, and
+    `Interrupted` if told to stop.
     """
+    check(should_stop)
     check_complete(problem, orders)
+    check(should_stop)
     if sum(map(len, orders.compute)) >= COMPILED_FROM_TOKENS:
         # Only here, so that who times nothing long loads no compiler.
         from planner.pipeline.kernel.event_simulation import simulated_ops
 
         ops = simulated_ops(problem, orders, enforce_memory)
+        check(should_stop)
         if ops is not None:
             return schedule_from_ops(problem, ops)
     return schedule_from_ops(problem, Simulation(problem, orders, enforce_memory).run())

@@ -10,13 +10,21 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from operator import attrgetter
+from operator import itemgetter
 
 from planner.pipeline.memory import device_memory_events, host_memory_events, memory_timeline
 from planner.pipeline.problem import MicroBatchOrder, PipelineProblem
-from planner.pipeline.schedule import OpKind, Schedule, TimedOp, Token
+from planner.pipeline.schedule import OpKind, Schedule, TimedOp
+from planner.progress import StopCheck, never, watched
 
 VERIFIER = "loadmaster schedule verifier 1"
+
+Key = tuple[str, int, int]
+"""A `Token` as a plain tuple, equal to it: to make very many of those takes half of the time."""
+
+
+BY_TIME = itemgetter(3, 4)
+"""By start and end."""
 
 
 @dataclass(frozen=True)
@@ -30,27 +38,30 @@ class Violation:
         return f"{self.rule}: {self.detail}"
 
 
-def verify(problem: PipelineProblem, schedule: Schedule) -> list[Violation]:
+def verify(
+    problem: PipelineProblem, schedule: Schedule, should_stop: StopCheck = never
+) -> list[Violation]:
     """Every rule that the schedule breaks, in reading order; empty if it is valid.
 
     If operations are missing, doubled or of the wrong length, only that is reported, since the
-    other rules need complete operations.
+    other rules need complete operations. Raises `Interrupted` if told to stop.
     """
-    violations = list(operation_violations(problem, schedule.ops))
+    violations = list(operation_violations(problem, schedule.ops, should_stop))
     if violations:
         return violations
-    at = {op.token: op for op in schedule.ops}
+    at: dict[Key, TimedOp] = {op[:3]: op for op in watched(schedule.ops, should_stop)}
     return [
-        *_dependency_violations(problem, at),
-        *_exclusivity_violations(problem, schedule.ops),
-        *_memory_violations(problem, schedule),
-        *_figure_violations(problem, schedule),
+        *_dependency_violations(problem, at, should_stop),
+        *_exclusivity_violations(problem, schedule.ops, should_stop),
+        *_memory_violations(problem, schedule, should_stop),
+        *_figure_violations(problem, schedule, should_stop),
     ]
 
 
-def name_of(token: Token) -> str:
+def name_of(token: Key) -> str:
     """The operation in words."""
-    return f"{token.op} of stage {token.stage}, micro-batch {token.micro_batch}"
+    op, stage, micro_batch = token
+    return f"{op} of stage {stage}, micro-batch {micro_batch}"
 
 
 def _durations(problem: PipelineProblem) -> dict[str, list[tuple[int, ...]]]:
@@ -64,16 +75,17 @@ def _durations(problem: PipelineProblem) -> dict[str, list[tuple[int, ...]]]:
     }
 
 
-def operation_violations(problem: PipelineProblem, ops: tuple[TimedOp, ...]) -> Iterator[Violation]:
+def operation_violations(
+    problem: PipelineProblem, ops: tuple[TimedOp, ...], should_stop: StopCheck = never
+) -> Iterator[Violation]:
     """Rule 1: each operation once, of exactly its length, from 0 on."""
-    seen: set[Token] = set()
+    seen: set[Key] = set()
     durations = _durations(problem)
-    for op in ops:
-        token = op.token
+    for op in watched(ops, should_stop):
+        kind, s, m, start_ns, end_ns = op
+        token = (kind, s, m)
         known = (
-            op.op in durations
-            and 0 <= op.stage < len(problem.stages)
-            and 0 <= op.micro_batch < problem.micro_batches
+            kind in durations and 0 <= s < len(problem.stages) and 0 <= m < problem.micro_batches
         )
         if not known:
             yield Violation("unknown operation", f"{name_of(token)} is not part of this problem")
@@ -81,20 +93,20 @@ def operation_violations(problem: PipelineProblem, ops: tuple[TimedOp, ...]) -> 
         if token in seen:
             yield Violation("operation twice", f"{name_of(token)} appears more than once")
         seen.add(token)
-        length = durations[op.op][op.stage][op.micro_batch]
-        if op.end_ns - op.start_ns != length:
+        length = durations[kind][s][m]
+        if end_ns - start_ns != length:
             yield Violation(
-                "wrong length", f"{name_of(token)} lasts {op.end_ns - op.start_ns} ns, not {length}"
+                "wrong length", f"{name_of(token)} lasts {end_ns - start_ns} ns, not {length}"
             )
-        if op.start_ns < 0:
-            yield Violation("starts before 0", f"{name_of(token)} starts at {op.start_ns} ns")
-    for s, stage in enumerate(problem.stages):
+        if start_ns < 0:
+            yield Violation("starts before 0", f"{name_of(token)} starts at {start_ns} ns")
+    for s, stage in watched(enumerate(problem.stages), should_stop, 1):
         for m in range(problem.micro_batches):
             needed: tuple[OpKind, ...] = ("F", "B", "W") if stage.has_weight_op(m) else ("F", "B")
             for kind in needed:
-                if Token(kind, s, m) not in seen:
-                    yield Violation("operation missing", f"{name_of(Token(kind, s, m))} never runs")
-            offload, reload = Token("O", s, m), Token("R", s, m)
+                if (kind, s, m) not in seen:
+                    yield Violation("operation missing", f"{name_of((kind, s, m))} never runs")
+            offload, reload = ("O", s, m), ("R", s, m)
             if (offload in seen) != (reload in seen):
                 missing = reload if offload in seen else offload
                 yield Violation("half an offload", f"{name_of(missing)} is missing")
@@ -103,12 +115,12 @@ def operation_violations(problem: PipelineProblem, ops: tuple[TimedOp, ...]) -> 
 
 
 def _dependency_violations(
-    problem: PipelineProblem, at: dict[Token, TimedOp]
+    problem: PipelineProblem, at: dict[Key, TimedOp], should_stop: StopCheck
 ) -> Iterator[Violation]:
     """Rules 2 and 3, and the fixed micro-batch order."""
     fixed = problem.micro_batch_order is MicroBatchOrder.FIXED
 
-    def after(late: Token, early: Token, lag_ns: int = 0) -> tuple[Violation, ...]:
+    def after(late: Key, early: Key, lag_ns: int = 0) -> tuple[Violation, ...]:
         one, other = at.get(late), at.get(early)
         if one is None or other is None or one.start_ns >= other.end_ns + lag_ns:
             return ()
@@ -119,40 +131,43 @@ def _dependency_violations(
         )
         return (found,)
 
-    for s in range(len(problem.stages)):
+    for s in watched(range(len(problem.stages)), should_stop, 1):
         for m in range(problem.micro_batches):
-            forward, backward = Token("F", s, m), Token("B", s, m)
-            offload, reload = Token("O", s, m), Token("R", s, m)
+            forward, backward, weight = ("F", s, m), ("B", s, m), ("W", s, m)
+            offload, reload = ("O", s, m), ("R", s, m)
             if s:
                 hop = problem.transfers[s - 1]
-                yield from after(forward, Token("F", s - 1, m), hop.forward_ns[m])
-                yield from after(Token("B", s - 1, m), backward, hop.backward_ns[m])
+                yield from after(forward, ("F", s - 1, m), hop.forward_ns[m])
+                yield from after(("B", s - 1, m), backward, hop.backward_ns[m])
             yield from after(backward, forward)
-            yield from after(Token("W", s, m), backward)
+            yield from after(weight, backward)
             yield from after(offload, forward)
             yield from after(reload, offload)
             yield from after(backward, reload)
             if fixed and m:
-                yield from after(forward, Token("F", s, m - 1))
-                yield from after(backward, Token("B", s, m - 1))
-                yield from after(Token("W", s, m), Token("W", s, m - 1))
+                yield from after(forward, ("F", s, m - 1))
+                yield from after(backward, ("B", s, m - 1))
+                yield from after(weight, ("W", s, m - 1))
 
 
 def _exclusivity_violations(
-    problem: PipelineProblem, ops: tuple[TimedOp, ...]
+    problem: PipelineProblem, ops: tuple[TimedOp, ...], should_stop: StopCheck
 ) -> Iterator[Violation]:
     """Rule 4: one operation at a time per device and per channel of a host link."""
     users: dict[str, list[TimedOp]] = defaultdict(list)
-    for op in ops:
-        if op.end_ns == op.start_ns:
+    names: dict[tuple[str, int], str] = {}
+    for op in watched(ops, should_stop):
+        kind, s, _, start_ns, end_ns = op
+        if end_ns == start_ns:
             continue
-        if op.op in "FBW":
-            users[f"device {problem.stages[op.stage].device}"].append(op)
-        else:
-            link, way = problem.channel(op.stage, op.op)
-            users[f"host link of {link} {way}".rstrip()].append(op)
-    for user, own in users.items():
-        own.sort(key=attrgetter("start_ns", "end_ns"))
+        if (kind, s) not in names:
+            names[kind, s] = f"device {problem.stages[s].device}"
+            if kind in "OR":
+                link, way = problem.channel(s, kind)
+                names[kind, s] = f"host link of {link} {way}".rstrip()
+        users[names[kind, s]].append(op)
+    for user, own in watched(users.items(), should_stop, 1):
+        own.sort(key=BY_TIME)
         for one, other in pairwise(own):
             if other.start_ns < one.end_ns:
                 yield Violation(
@@ -162,7 +177,9 @@ def _exclusivity_violations(
                 )
 
 
-def _memory_violations(problem: PipelineProblem, schedule: Schedule) -> Iterator[Violation]:
+def _memory_violations(
+    problem: PipelineProblem, schedule: Schedule, should_stop: StopCheck
+) -> Iterator[Violation]:
     """Rules 5 and 6: device and host memory stay within their limits, and are given back."""
     limits = [
         *(
@@ -172,14 +189,15 @@ def _memory_violations(problem: PipelineProblem, schedule: Schedule) -> Iterator
         *((f"host {h}", host.memory_bytes) for h, host in enumerate(problem.hosts)),
     ]
     events = [
-        *device_memory_events(problem, schedule.ops),
-        *host_memory_events(problem, schedule.ops),
+        *device_memory_events(problem, watched(schedule.ops, should_stop)),
+        *host_memory_events(problem, watched(schedule.ops, should_stop)),
     ]
     peaks = [*schedule.peak_memory_bytes, *schedule.host_peak_memory_bytes]
     if len(peaks) != len(limits):
         yield Violation("wrong figure", f"{len(peaks)} memory peaks for {len(limits)} memories")
         return
-    for (owner, limit), own, reported in zip(limits, events, peaks, strict=True):
+    memories = zip(limits, events, peaks, strict=True)
+    for (owner, limit), own, reported in watched(memories, should_stop, 1):
         timeline = memory_timeline(own)
         peak = max((used for _, used in timeline), default=0)
         if timeline and timeline[-1][1]:
@@ -193,15 +211,18 @@ def _memory_violations(problem: PipelineProblem, schedule: Schedule) -> Iterator
             yield Violation("wrong figure", f"{owner}: peak {peak} bytes, reported {reported}")
 
 
-def _figure_violations(problem: PipelineProblem, schedule: Schedule) -> Iterator[Violation]:
+def _figure_violations(
+    problem: PipelineProblem, schedule: Schedule, should_stop: StopCheck
+) -> Iterator[Violation]:
     """Rule 7: the makespan and the steady span are what the operations say."""
     first: dict[int, int] = {}
     last: dict[int, int] = {}
-    for op in schedule.ops:
-        if op.op in "FBW":
-            d = problem.stages[op.stage].device
-            first[d] = min(first.get(d, op.start_ns), op.start_ns)
-            last[d] = max(last.get(d, op.end_ns), op.end_ns)
+    for op in watched(schedule.ops, should_stop):
+        kind, s, _, start_ns, end_ns = op
+        if kind in "FBW":
+            d = problem.stages[s].device
+            first[d] = min(first.get(d, start_ns), start_ns)
+            last[d] = max(last.get(d, end_ns), end_ns)
     ends = {d: end + problem.devices[d].epilogue_ns for d, end in last.items()}
     makespan = max(ends.values()) - min(first.values())
     span = max(ends[d] - first[d] for d in ends)

@@ -36,11 +36,15 @@ def run(
     script = spec["script"]
     what = script if isinstance(script, str) else script["do"]
     reporter.phase(what)
-    reporter.log(f"start {'none' if start is None else start['placement']}")
+    reporter.log(f"start {'none' if start is None else start.get('placement', 'known')}")
     reporter.log(f"time left {time_left_s:.1f}")
     match what:
         case "answer":
-            return fakes.succeeded()
+            return fakes.sharded() if spec["kind"] == "sharding" else fakes.succeeded()
+        case "find":
+            reporter.bound("fake", 9.75)
+            reporter.incumbent(fakes.SHARDING_START, 10.5, "fake")
+            time.sleep(600)
         case "infeasible":
             return fakes.infeasible()
         case "no plan":

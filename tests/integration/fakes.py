@@ -28,6 +28,38 @@ SCHEDULE = {
     "lower_bound_ns": None,
 }
 START = {"placement": "as_posted", "schedule": SCHEDULE}
+INSTANCE = {
+    "operators": [
+        {
+            "name": "linear",
+            "strategies": [
+                {
+                    "name": "d2-r1-c1",
+                    "redundant_bytes": 10,
+                    "communication_bytes": 5,
+                    "memory_bytes": 40,
+                }
+            ],
+        }
+    ],
+    "edges": [],
+    "alpha": 0.1,
+    "device_memory_bytes": None,
+}
+PLAN = {
+    "choice": [0],
+    "objective": 10.5,
+    "memory_bytes": 40,
+    "status": "optimal",
+    "lower_bound": 10.5,
+    "operators": [],
+}
+SHARDING_START = {
+    "instance": INSTANCE,
+    "plan": {**PLAN, "status": "feasible", "lower_bound": 9.75},
+    "baselines": [],
+    "certificate": {"verified": True, "proven_optimal": False, "lower_bound": 9.75},
+}
 
 
 @dataclass(frozen=True)
@@ -44,6 +76,7 @@ class FakeRequest:
     profile: dict[str, Any] | None
     mip_gap: float
     is_reproducible: bool
+    devices: int = 1
     stages: int = 1
     micro_batches: int = 1
     operations: int = 3
@@ -88,23 +121,65 @@ def resolve_fake(body: Mapping[str, Any]) -> FakeRequest:
     )
 
 
+def resolve_fake_sharding(body: Mapping[str, Any]) -> FakeRequest:
+    """Bodies are ``{"script": ..., "engine": ..., "time_limit_s": ..., "devices": ...}``."""
+    unknown = set(body) - {"script", "engine", "time_limit_s", "devices"}
+    if unknown:
+        raise SpecError((unknown.pop(),), "is not a known field.", "Remove it.")
+    script, engine = body.get("script", "answer"), body.get("engine")
+    time_limit_s = body.get("time_limit_s", 60.0)
+    spec = {"kind": "sharding", "script": script, "options": {"engine": engine or "cbc"}}
+    return FakeRequest(
+        spec=spec,
+        spec_hash=_hash(["sharding", script, time_limit_s]),
+        engine=engine or "cbc",
+        engine_named=engine is not None,
+        time_limit_s=time_limit_s,
+        problem_hash=_hash(["sharding", script]),
+        shape_hash=None,
+        profile=None,
+        mip_gap=0.0,
+        is_reproducible=False,
+        devices=len(str(body.get("devices", ""))),
+    )
+
+
 def _hash(document: Any) -> str:
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
 
 
 def succeeded(
-    objective_ns: int = 7, lower_bound_ns: int = 7, proven_optimal: bool = True
+    objective: int = 7, lower_bound: int = 7, proven_optimal: bool = True
 ) -> dict[str, Any]:
     """A result as the planner returns it."""
     return {
         "state": "succeeded",
-        "objective_ns": objective_ns,
-        "lower_bound_ns": lower_bound_ns,
+        "objective": objective,
+        "lower_bound": lower_bound,
         "proven_optimal": proven_optimal,
         "document": {
             "problem": PROBLEM,
             "schedule": SCHEDULE,
             "comparison": [],
+            "certificate": {"proven_optimal": proven_optimal},
+            "provenance": {"engine": "cbc"},
+        },
+    }
+
+
+def sharded(
+    objective: float = 10.5, lower_bound: float = 10.5, proven_optimal: bool = True
+) -> dict[str, Any]:
+    """A sharding plan as the planner returns it."""
+    return {
+        "state": "succeeded",
+        "objective": objective,
+        "lower_bound": lower_bound,
+        "proven_optimal": proven_optimal,
+        "document": {
+            "instance": INSTANCE,
+            "plan": PLAN,
+            "baselines": [],
             "certificate": {"proven_optimal": proven_optimal},
             "provenance": {"engine": "cbc"},
         },

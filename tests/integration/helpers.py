@@ -17,12 +17,15 @@ from app.services.transitions import Answered, Ending
 from tests.integration.fakes import START, succeeded
 
 ADDRESS = "/v1/pipeline-schedules"
+SHARDING_ADDRESS = "/v1/sharding-plans"
 
 
-def post(client: TestClient, script: Any = "answer", **more: Any) -> dict[str, Any]:
+def post(
+    client: TestClient, script: Any = "answer", *, address: str = ADDRESS, **more: Any
+) -> dict[str, Any]:
     """Post a request and return the answer's body."""
     headers = more.pop("headers", {})
-    response = client.post(ADDRESS, json={"script": script, **more}, headers=headers)
+    response = client.post(address, json={"script": script, **more}, headers=headers)
     assert response.status_code in (200, 202), response.text
     body: dict[str, Any] = response.json()
     return body
@@ -77,7 +80,7 @@ def finish(
     """Claim the newest solve and end it, by a success with an incumbent unless told otherwise."""
     order = claim(attempts, database)
     answer = succeeded(**result)
-    progress = Progress(incumbent=START, objective_ns=answer["objective_ns"], lower_bound_ns=5)
+    progress = Progress(incumbent=START, objective=answer["objective"], lower_bound=5)
     assert attempts.end(order.fence, ending or Answered(answer), progress) is Standing.GO_ON
 
 

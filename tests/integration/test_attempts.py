@@ -62,11 +62,11 @@ def test_an_attempt_that_lost_its_lease_writes_nothing(
     assert take_back_lapsed(database, settings) == 1
     new = claim(attempts, database)
     assert new.fence.attempt == old.fence.attempt + 1
-    news = Progress(incumbent=START, objective_ns=1, log_lines=["from the dead"])
+    news = Progress(incumbent=START, objective=1, log_lines=["from the dead"])
     assert attempts.renew(old.fence, news) is Standing.LOST
-    assert attempts.end(old.fence, Answered(succeeded(objective_ns=1)), news) is Standing.LOST
+    assert attempts.end(old.fence, Answered(succeeded(objective=1)), news) is Standing.LOST
     solve = only_solve(database)
-    assert (solve.state, solve.best_objective_ns, solve.losses) == ("running", None, 1)
+    assert (solve.state, solve.best_objective, solve.losses) == ("running", None, 1)
     with database.reading() as session:
         assert LogRepository(session).read(solve.id, 0, 10) == []
     assert attempts.end(new.fence, Answered(succeeded()), Progress()) is Standing.GO_ON
@@ -110,7 +110,7 @@ def test_a_lost_solve_that_nobody_waits_for_is_cancelled(
 ) -> None:
     job_id = post(client)["id"]
     order = claim(attempts, database)
-    attempts.renew(order.fence, Progress(incumbent=START, objective_ns=7))
+    attempts.renew(order.fence, Progress(incumbent=START, objective=7))
     client.delete(f"/v1/jobs/{job_id}")
     lapse_leases(database)
     take_back_lapsed(database, settings)
@@ -155,14 +155,14 @@ def test_a_solve_that_was_given_back_goes_on_from_its_plan_with_the_time_left(
     post(client, time_limit_s=60)
     first = claim(attempts, database)
     assert (first.start, first.time_left_s) == (None, 60)
-    news = Progress(spent_ms=20_000, incumbent=START, objective_ns=9, lower_bound_ns=5)
+    news = Progress(spent_ms=20_000, incumbent=START, objective=9, lower_bound=5)
     attempts.end(first.fence, GivenBack(), news)
     solve = only_solve(database)
     assert (solve.crashes, solve.losses, solve.dispatched_at) == (0, 0, None)
     second = claim(attempts, database)
     resumed = {**START, "origin": {"kind": "earlier_attempt"}}
     assert (second.start, second.time_left_s) == (resumed, 40)
-    assert (second.best_objective_ns, second.lower_bound_ns, second.spent_ms) == (9, 5, 20_000)
+    assert (second.best_objective, second.lower_bound, second.spent_ms) == (9, 5, 20_000)
     attempts.end(second.fence, GivenBack(), Progress(spent_ms=70_000))
     assert claim(attempts, database).time_left_s == SHORTEST_ATTEMPT_S
 
@@ -172,12 +172,15 @@ def test_a_solver_that_overran_answers_with_its_plan_or_fails(
 ) -> None:
     job_id = post(client)["id"]
     order = claim(attempts, database)
-    news = Progress(incumbent=START, objective_ns=7, lower_bound_ns=6)
+    news = Progress(incumbent=START, objective=7, lower_bound=7, bound_name="tail")
     attempts.end(order.fence, Overran(), news)
     view = job(client, job_id)
     assert (view["state"], view["best_makespan_ns"]) == ("succeeded", 7)
-    provenance = client.get(f"/v1/jobs/{job_id}/result").json()["provenance"]
-    assert provenance["stopped_by"] == "time limit"
+    result = client.get(f"/v1/jobs/{job_id}/result").json()
+    assert result["provenance"]["stopped_by"] == "time limit"
+    certificate = result["certificate"]
+    assert (certificate["proven_optimal"], certificate["bound_name"]) == (True, "tail")
+    assert certificate["bounds"] == [{"name": "tail", "value_ns": 7}]
     other = post(client, "answer 2")["id"]
     attempts.end(claim(attempts, database).fence, Overran(), Progress())
     assert client.get(f"/v1/jobs/{other}/result").json()["code"] == "no_plan_within_limit"

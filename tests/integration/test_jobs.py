@@ -30,9 +30,9 @@ def test_a_running_job_shows_its_progress(
     progress = Progress(
         spent_ms=1500,
         phase="cbc",
-        lower_bound_ns=6,
+        lower_bound=6,
         incumbent=START,
-        objective_ns=8,
+        objective=8,
         log_lines=["one", "two"],
     )
     assert attempts.renew(order.fence, progress) is Standing.GO_ON
@@ -148,7 +148,7 @@ def test_a_solver_that_has_to_be_killed_leaves_its_last_plan(
     job_id = post(client)["id"]
     order = claim(attempts, database)
     client.delete(f"/v1/jobs/{job_id}")
-    news = Progress(incumbent=START, objective_ns=7, lower_bound_ns=6)
+    news = Progress(incumbent=START, objective=7, lower_bound=6)
     attempts.end(order.fence, Overran(), news)
     result = client.get(f"/v1/jobs/{job_id}/result").json()
     assert result["schedule"]["lower_bound_ns"] == 6
@@ -174,7 +174,7 @@ def test_a_queued_job_that_ran_before_keeps_its_plan(
 ) -> None:
     job_id = post(client)["id"]
     order = claim(attempts, database)
-    attempts.end(order.fence, GivenBack(), Progress(incumbent=START, objective_ns=7))
+    attempts.end(order.fence, GivenBack(), Progress(incumbent=START, objective=7))
     assert client.delete(f"/v1/jobs/{job_id}").json()["state"] == "cancelled"
     assert client.get(f"/v1/jobs/{job_id}/result").json()["schedule"]["makespan_ns"] == 7
 

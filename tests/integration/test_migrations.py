@@ -139,7 +139,7 @@ def test_stored_solves_are_identified_on_the_way_up_and_survive_the_way_down(
         bounded = {**over(placements=placements), "lower_bound_ns": 60}
         insert_old_solve(connection, "bounded", FROM_MODEL, **bounded)
         before = connection.execute(text("SELECT * FROM solves ORDER BY id")).mappings().all()
-    upgrade_schema(empty)
+    upgrade_schema(empty, "0002")
     query = text("SELECT id, problem_hash, lower_bound_ns, shape_hash FROM solves ORDER BY id")
     posted, from_model = (resolve_request(body).problem_hash for body in (POSTED, FROM_MODEL))
     with engine.connect() as connection:
@@ -149,6 +149,7 @@ def test_stored_solves_are_identified_on_the_way_up_and_survive_the_way_down(
         ("proven", posted, None, None),
         ("queued", from_model, None, None),
     ]
+    upgrade_schema(empty)
     database = Database(empty)
     submission = Submission(database, __version__, lambda: None)
     submission.submit(resolve_request(POSTED), JobOptions(), fresh=False)
@@ -165,3 +166,22 @@ def test_stored_solves_are_identified_on_the_way_up_and_survive_the_way_down(
     ]
     engine.dispose()
     upgrade_schema(empty)
+
+
+def test_objectives_and_bounds_keep_their_values_under_their_new_names(empty: Settings) -> None:
+    upgrade_schema(empty, "0002")
+    engine = make_engine(empty)
+    with engine.begin() as connection:
+        insert_old_solve(connection, "bounded", POSTED, **over(), lower_bound_ns=50)
+        insert_old_solve(connection, "queued", FROM_MODEL)
+        before = connection.execute(text("SELECT * FROM solves ORDER BY id")).mappings().all()
+    upgrade_schema(empty)
+    query = text("SELECT id, best_objective, lower_bound FROM solves ORDER BY id")
+    with engine.connect() as connection:
+        rows = [tuple(row) for row in connection.execute(query)]
+    assert rows == [("bounded", 60, 50), ("queued", None, None)]
+    downgrade(empty, "0002")
+    with engine.connect() as connection:
+        after = connection.execute(text("SELECT * FROM solves ORDER BY id")).mappings().all()
+    assert after == before
+    engine.dispose()

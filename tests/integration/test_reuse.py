@@ -75,7 +75,7 @@ def test_a_proof_comes_before_the_unproven_answer_of_the_identical_request(
     client: TestClient, database: Database, attempts: Attempts
 ) -> None:
     post(client, time_limit_s=5)
-    finish(attempts, database, objective_ns=8, proven_optimal=False)
+    finish(attempts, database, objective=8, proven_optimal=False)
     post(client, time_limit_s=50)
     finish(attempts, database)
     again = post(client, time_limit_s=5)
@@ -87,7 +87,7 @@ def test_a_plan_within_the_gap_answers_and_any_other_starts_a_solve(
     client: TestClient, database: Database, attempts: Attempts
 ) -> None:
     post(client)
-    finish(attempts, database, objective_ns=100, lower_bound_ns=96, proven_optimal=False)
+    finish(attempts, database, objective=100, lower_bound=96, proven_optimal=False)
     set_columns(database, solver_version="0.0.1")
     assert post(client, mip_gap=0.05)["cache"] == "hit"
     assert post(client, mip_gap=0.04)["cache"] == "hit"
@@ -112,7 +112,7 @@ def test_an_unproven_plan_starts_the_solve_under_other_options(
     client: TestClient, database: Database, attempts: Attempts
 ) -> None:
     first = post(client, time_limit_s=5)
-    finish(attempts, database, objective_ns=9, proven_optimal=False)
+    finish(attempts, database, objective=9, proven_optimal=False)
     assert post(client, time_limit_s=50)["cache"] == "miss"
     origin = start_of_newest(database)["origin"]
     assert origin == {"kind": "same_problem", "job_id": first["id"], "distance": 0.0}
@@ -122,10 +122,10 @@ def test_the_best_plan_of_the_same_problem_is_chosen_however_its_solve_ended(
     client: TestClient, database: Database, attempts: Attempts
 ) -> None:
     post(client, time_limit_s=5)
-    finish(attempts, database, objective_ns=9, proven_optimal=False)
+    finish(attempts, database, objective=9, proven_optimal=False)
     cancelled = post(client, time_limit_s=6)
     order = claim(attempts, database)
-    attempts.renew(order.fence, Progress(incumbent=START, objective_ns=8))
+    attempts.renew(order.fence, Progress(incumbent=START, objective=8))
     client.delete(f"/v1/jobs/{cancelled['id']}")
     attempts.end(order.fence, Crashed("gone"), Progress())
     assert job(client, cancelled["id"])["state"] == "cancelled"
@@ -138,7 +138,7 @@ def test_a_plan_of_a_solve_that_still_runs_is_a_start_too(
 ) -> None:
     running = post(client, time_limit_s=5)
     order = claim(attempts, database)
-    attempts.renew(order.fence, Progress(incumbent=START, objective_ns=8))
+    attempts.renew(order.fence, Progress(incumbent=START, objective=8))
     post(client, time_limit_s=6)
     assert start_of_newest(database)["origin"]["job_id"] == running["id"]
 
@@ -173,7 +173,7 @@ def test_the_same_problem_comes_before_a_neighbour(
     client: TestClient, database: Database, attempts: Attempts
 ) -> None:
     own = post(client, profile(time=100), time_limit_s=5)
-    finish(attempts, database, objective_ns=9, proven_optimal=False)
+    finish(attempts, database, objective=9, proven_optimal=False)
     post(client, profile(time=101))
     finish(attempts, database)
     post(client, profile(time=100), time_limit_s=6)
@@ -204,11 +204,11 @@ def test_an_iteration_budget_starts_from_nothing_and_takes_no_plan_within_a_gap(
     client: TestClient, database: Database, attempts: Attempts
 ) -> None:
     post(client)
-    finish(attempts, database, objective_ns=100, lower_bound_ns=99, proven_optimal=False)
+    finish(attempts, database, objective=100, lower_bound=99, proven_optimal=False)
     assert post(client, search_iterations=100, mip_gap=0.05)["cache"] == "miss"
     assert start_of_newest(database) is None
     order = claim(attempts, database)
-    attempts.end(order.fence, GivenBack(), Progress(incumbent=START, objective_ns=9))
+    attempts.end(order.fence, GivenBack(), Progress(incumbent=START, objective=9))
     resumed = claim(attempts, database).start
     assert resumed == {**START, "origin": {"kind": "earlier_attempt"}}
 
@@ -217,10 +217,10 @@ def test_a_kept_plan_says_where_its_solve_had_started(
     client: TestClient, database: Database, attempts: Attempts
 ) -> None:
     first = post(client, time_limit_s=5)
-    finish(attempts, database, objective_ns=9, proven_optimal=False)
+    finish(attempts, database, objective=9, proven_optimal=False)
     second = post(client, time_limit_s=6)
     order = claim(attempts, database)
-    attempts.renew(order.fence, Progress(incumbent=START, objective_ns=8))
+    attempts.renew(order.fence, Progress(incumbent=START, objective=8))
     client.delete(f"/v1/jobs/{second['id']}")
     attempts.end(order.fence, GivenBack(), Progress())
     provenance = client.get(f"/v1/jobs/{second['id']}/result").json()["provenance"]
@@ -231,7 +231,7 @@ def test_many_posts_at_once_make_one_solve_for_each_set_of_options(
     client: TestClient, database: Database, attempts: Attempts
 ) -> None:
     first = post(client)
-    finish(attempts, database, objective_ns=9, proven_optimal=False)
+    finish(attempts, database, objective=9, proven_optimal=False)
     limits = [5, 6, 7, 8] * 6
     with ThreadPoolExecutor(8) as pool:
         bodies = list(pool.map(lambda limit: post(client, time_limit_s=limit), limits))
@@ -245,7 +245,7 @@ def test_posts_that_arrive_while_the_optimum_is_stored_are_answered_or_queued_on
 ) -> None:
     post(client)
     order = claim(attempts, database)
-    found = Progress(incumbent=START, objective_ns=7)
+    found = Progress(incumbent=START, objective=7)
     with ThreadPoolExecutor(9) as pool:
         posts = [pool.submit(post, client, time_limit_s=5) for _ in range(8)]
         pool.submit(attempts.end, order.fence, Answered(succeeded()), found).result()

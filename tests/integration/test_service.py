@@ -85,6 +85,10 @@ def test_examples_are_listed(
     (folder / "a.json").write_text('{"script": "a"}')
     (folder / "note.txt").write_text("no example")
     assert client.get("/v1/examples").json() == [{"script": "a"}, {"script": "b"}]
+    (folder / "sharding").mkdir()
+    (folder / "sharding" / "c.json").write_text('{"script": "c"}')
+    assert client.get("/v1/examples?kind=sharding").json() == [{"script": "c"}]
+    assert client.get("/v1/examples").json() == [{"script": "a"}, {"script": "b"}]
 
 
 def test_the_openapi_document_is_complete(client: TestClient) -> None:
@@ -96,6 +100,7 @@ def test_the_openapi_document_is_complete(client: TestClient) -> None:
     }
     assert set(operations) == {
         "submit_pipeline_schedule",
+        "submit_sharding_plan",
         "list_jobs",
         "get_job",
         "get_job_result",
@@ -105,9 +110,15 @@ def test_the_openapi_document_is_complete(client: TestClient) -> None:
         "get_readiness",
         "list_examples",
     }
-    submit = operations["submit_pipeline_schedule"]
-    assert {"200", "202", "400", "413", "415", "422", "503"} <= set(submit["responses"])
+    for name in ("submit_pipeline_schedule", "submit_sharding_plan"):
+        submit = operations[name]
+        assert {"200", "202", "400", "413", "415", "422", "503"} <= set(submit["responses"])
+        named = {parameter["name"] for parameter in submit["parameters"]}
+        assert named == {"validate_only", "cache-control", "prefer"}
     schemas = document["components"]["schemas"]
+    assert {"graph", "transformer", "devices", "alpha", "solver", "name", "tags"} <= set(
+        schemas["ShardingPlanRequest"]["properties"]
+    )
     assert {"problem", "model", "solver", "name", "tags", "priority"} <= set(
         schemas["PipelineScheduleRequest"]["properties"]
     )

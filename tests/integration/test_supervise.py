@@ -174,7 +174,7 @@ def test_shutting_down_gives_the_solve_back(solve: Solve, database: Database) ->
     assert (view["state"], view["attempts"]) == ("queued", 1)
     solve_row = only_solve(database)
     assert (solve_row.crashes, solve_row.losses) == (0, 0)
-    assert solve_row.best_objective_ns == 7
+    assert solve_row.best_objective == 7
 
 
 def test_shutting_down_kills_a_solver_that_does_not_stop(
@@ -183,7 +183,7 @@ def test_shutting_down_kills_a_solver_that_does_not_stop(
     leave = threading.Event()
     threading.Timer(1.0, leave.set).start()
     view = solve("hang", leave.is_set)
-    assert (view["state"], only_solve(database).best_objective_ns) == ("queued", 7)
+    assert (view["state"], only_solve(database).best_objective) == ("queued", 7)
 
 
 def test_a_solver_past_its_limit_is_killed_and_its_plan_is_the_answer(

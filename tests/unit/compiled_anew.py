@@ -15,9 +15,9 @@ from numba.core.dispatcher import Dispatcher
 
 import planner
 from planner.compiled_cache import sources
-from planner.pipeline.progress import SilentReporter, never
 from planner.pipeline.request import resolve_request
 from planner.pipeline.solve import run
+from planner.progress import SilentReporter, never
 
 
 def dispatchers() -> dict[str, Dispatcher]:

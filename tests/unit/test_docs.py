@@ -13,6 +13,16 @@ from planner.cost.hardware_presets import GPU_PRESETS
 from planner.cost.model_presets import MODEL_PRESETS
 from planner.pipeline.documents import DeviceDocument, ProblemDocument, StageDocument
 from planner.pipeline.options import SolverDocument
+from planner.sharding.documents import (
+    GraphDocument,
+    OperatorDocument,
+    ParameterDocument,
+    RepeatDocument,
+    TensorDocument,
+)
+from planner.sharding.options import SolverDocument as ShardingSolverDocument
+from planner.sharding.request import ShardingRequest, TermsDocument
+from planner.sharding.training import ShardingTrainingDocument
 
 ROOT = Path(__file__).resolve().parents[2]
 API = (ROOT / "docs" / "api.md").read_text()
@@ -36,6 +46,23 @@ def test_every_solver_option_and_field_of_a_problem_is_listed() -> None:
     documents = (SolverDocument, ProblemDocument, DeviceDocument, StageDocument)
     for document in documents:
         assert [n for n in document.model_fields if n not in API] == []
+
+
+def test_every_field_of_a_sharding_request_is_listed() -> None:
+    section = API.partition("## Sharding plans")[2].partition("## Errors")[0]
+    documents = (
+        ShardingRequest,
+        TermsDocument,
+        ShardingTrainingDocument,
+        ShardingSolverDocument,
+        GraphDocument,
+        TensorDocument,
+        OperatorDocument,
+        ParameterDocument,
+        RepeatDocument,
+    )
+    for document in documents:
+        assert [n for n in document.model_fields if n not in section] == []
 
 
 def test_every_preset_is_listed() -> None:

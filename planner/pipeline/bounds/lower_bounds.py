@@ -26,16 +26,19 @@ memory-time is the energy argument of cumulative scheduling (Erschler and Lopez,
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import accumulate, chain
 from math import gcd
 
+from planner.errors import Interrupted
 from planner.pipeline.bounds.idle import idle_bounds_ns
 from planner.pipeline.bounds.memory_time import memory_time_bound_ns
 from planner.pipeline.bounds.ranked import with_micro_batches_ranked
 from planner.pipeline.bounds.recycling import recycling_bound_ns
 from planner.pipeline.bounds.window import Window
 from planner.pipeline.problem import Objective, PipelineProblem
+from planner.progress import StopCheck, never
 
 MOST_PLACES = 100_000
 """Stages times micro-batches, over all windows of a steady span that are looked into."""
@@ -49,18 +52,23 @@ class Bound:
     value_ns: int
 
 
-def lower_bounds(problem: PipelineProblem) -> list[Bound]:
-    """The bounds of the problem's own objective, best first, on its time grid."""
-    values: dict[str, int] = {}
+def lower_bounds(problem: PipelineProblem, should_stop: StopCheck = never) -> list[Bound]:
+    """The bounds of the problem's own objective, best first, on its time grid.
+
+    Told to stop, those that take long are left out; there is always one.
+    """
+    values: dict[str, int] = {"arrival and work": _longest_work_ns(problem)}
     windows = _windows(problem)
     for window in windows:
+        if should_stop():
+            break
         for name, value in _window_bounds(window).items():
             values[name] = max(values.get(name, 0), value)
-    values["arrival and work"] = max(values["arrival and work"], _longest_work_ns(problem))
     ranked = with_micro_batches_ranked(problem)
     if ranked is not problem:
         windows = _windows(ranked)
-    values["recycling"] = max(map(recycling_bound_ns, windows))
+    with suppress(Interrupted):
+        values["recycling"] = max(recycling_bound_ns(w, should_stop) for w in windows)
     grid = time_grid_ns(problem)
     bounds = [Bound(name, -(-value // grid) * grid) for name, value in values.items()]
     return sorted(bounds, key=lambda bound: (-bound.value_ns, bound.name))

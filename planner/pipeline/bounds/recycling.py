@@ -27,26 +27,29 @@ from bisect import bisect_right
 
 from planner.pipeline.bounds.stage_memory import StageMemory
 from planner.pipeline.bounds.window import Window
+from planner.progress import StopCheck, never, watched
 
+MICRO_BATCHES_BETWEEN_CHECKS = 16
 MOST_PERIODS = 64
 """Busy periods, from the last on, in which the work before an operation is looked for."""
 
 
-def recycling_bound_ns(window: Window) -> int:
+def recycling_bound_ns(window: Window, should_stop: StopCheck = never) -> int:
     """The bound on the window's length; 0 where no device of it has a memory limit.
 
-    The window's problem has fixed order or micro-batches that are alike.
+    The window's problem has fixed order or micro-batches that are alike. Raises `Interrupted` if
+    told to stop.
     """
     problem = window.problem
     devices = [problem.devices[d] for d in window.stages_of_device]
     if all(device.activation_memory_bytes is None for device in devices):
         return 0
     passes = {s: _StagePass(window, s) for s in window.stages}
-    _propagate(window, passes)
+    _propagate(window, passes, should_stop)
     return max(own.bound_ns() for own in passes.values())
 
 
-def _propagate(window: Window, passes: dict[int, _StagePass]) -> None:
+def _propagate(window: Window, passes: dict[int, _StagePass], should_stop: StopCheck) -> None:
     """Place all operations, micro-batch by micro-batch: what comes before comes first."""
     problem = window.problem
     downwards = list(passes.values())
@@ -60,7 +63,7 @@ def _propagate(window: Window, passes: dict[int, _StagePass]) -> None:
         if len(own) > 1
         for s in own
     }
-    for k in range(problem.micro_batches):
+    for k in watched(range(problem.micro_batches), should_stop, MICRO_BATCHES_BETWEEN_CHECKS):
         arrival = 0
         for position, own in enumerate(downwards):
             if position:

@@ -23,14 +23,14 @@ from pathlib import Path
 import highsbox
 
 from planner.errors import SolverCrash
+from planner.milp.highs import highs_path
+from planner.milp.process import run_supervised
 from planner.pipeline.bounds.lower_bounds import Bound, lower_bounds, time_grid_ns
 from planner.pipeline.feasibility.decide import find_infeasibility
 from planner.pipeline.milp.formulation import BuildStopped
 from planner.pipeline.milp.graph import PrecedenceGraph
-from planner.pipeline.milp.highs import highs_path
 from planner.pipeline.milp.improve import estimated_binaries
 from planner.pipeline.milp.model import PipelineModel, build_model
-from planner.pipeline.milp.process import run_supervised
 from planner.pipeline.milp.rounds import bound_holds
 from planner.pipeline.milp.windows import tighten
 from planner.pipeline.problem import PipelineProblem

@@ -21,7 +21,7 @@ from planner.pipeline.kernel.orders import OrderArrays, orders_from_arrays
 from planner.pipeline.kernel.tables import LIMIT, WEIGHT, compute_durations, tables_of
 from planner.pipeline.orders import Orders
 from planner.pipeline.problem import PipelineProblem
-from planner.pipeline.progress import StopCheck, never
+from planner.progress import StopCheck, never
 
 BUDGET_OPERATIONS = 8_000_000
 """Operations that the search places in all, a few seconds, within the numbers of policies below."""
@@ -35,8 +35,11 @@ def memory_limited_starts(
     problem: PipelineProblem,
     should_stop: StopCheck = never,
     budget_operations: int = BUDGET_OPERATIONS,
+    *,
+    most: int = CHAINS,
 ) -> list[tuple[str, Orders]]:
-    """Different orders without offloads that keep within the limits, best first, with names.
+    """Different orders without offloads that keep within the limits, at most `most`, best first,
+    with names.
 
     For any placement. Empty where one micro-batch at a time does not fit without offloads. Apart
     from `should_stop` the answer depends only on the other arguments.
@@ -48,7 +51,7 @@ def memory_limited_starts(
         return []
     return [
         (f"list schedule {k + 1} within memory", orders_from_arrays(search.tables, orders))
-        for k, (_, _, orders) in enumerate(search.leaders)
+        for k, (_, _, orders) in enumerate(search.leaders[:most])
         if search.fits(orders)
     ]
 

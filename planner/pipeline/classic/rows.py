@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
@@ -15,9 +16,11 @@ from planner.pipeline.classic.placement import Placement
 from planner.pipeline.classic.timed import TimedClassic
 from planner.pipeline.kernel.tables import WEIGHT, compute_durations
 from planner.pipeline.problem import PipelineProblem
-from planner.pipeline.progress import StopCheck, never
 from planner.pipeline.schedule import Schedule
+from planner.progress import StopCheck, never
 
+CHEAP_ROW = "1F1B"
+"""The last of the rows that are known at once."""
 NOT_REACHED = "not computed: the time was up"
 NOTHING_TO_OFFLOAD = "no stage can offload anything"
 TOO_LARGE = "not computed: too many operations for a schedule planned under memory limits"
@@ -47,6 +50,11 @@ class ClassicRow:
         return None if self.timed is None else self.timed.schedule
 
     @property
+    def objective_ns(self) -> int:
+        """The problem's objective; of a row with nothing to show more than of any other."""
+        return sys.maxsize if self.timed is None else self.timed.objective_ns
+
+    @property
     def bubble_ratio(self) -> float | None:
         """Idle share of the used devices' time: 1 - busy time / (used devices x makespan)."""
         if self.timed is None:
@@ -57,8 +65,11 @@ class ClassicRow:
         return round(1 - self.timed.busy_ns / (used * self.timed.makespan_ns), 6)
 
 
-def comparison_rows(problem: PipelineProblem, should_stop: StopCheck = never) -> list[ClassicRow]:
-    """The classic schedules for a problem, those that take longest to compute last.
+def comparison_rows(
+    problem: PipelineProblem, should_stop: StopCheck = never
+) -> Iterator[ClassicRow]:
+    """The classic schedules for a problem, each computed when it is asked for, those that take
+    longest last.
 
     A schedule that needs another placement than the problem's is computed on the same work placed
     so, and its row marked hypothetical. PipeOffload is the best of its family in the posted
@@ -86,21 +97,19 @@ def comparison_rows(problem: PipelineProblem, should_stop: StopCheck = never) ->
     def fully_offloaded(placed: PipelineProblem) -> TimedClassic:
         return schedules.uniform_interleaved_schedule(placed, chunks, chunks)
 
-    return [
-        one_chunk.row("GPipe", schedules.gpipe_schedule),
-        one_chunk.row("1F1B", schedules.one_forward_one_backward_schedule),
-        interleaved.row("Interleaved 1F1B", interleave),
-        one_chunk.row("ZB-H1", schedules.zero_bubble_h1_schedule, fills_with_weights=True),
-        one_chunk.row("ZB-H2", schedules.zero_bubble_h2_schedule, fills_with_weights=True),
-        v_shape.row("ZB-V", schedules.zero_bubble_v_schedule, fills_with_weights=True),
-        v_shape.row("V-Half", schedules.v_half_schedule, fills_with_weights=True),
-        v_shape.row("V-Min", schedules.v_min_schedule, fills_with_weights=True),
-        interleaved.row("GIS", grouped),
-        interleaved.row("GIS-H", half_grouped),
-        interleaved.row("PO-H", half_offloaded, offloads=True),
-        interleaved.row("PO-F", fully_offloaded, offloads=True),
-        _pipe_offload_row(problem, should_stop),
-    ]
+    yield one_chunk.row("GPipe", schedules.gpipe_schedule)
+    yield one_chunk.row(CHEAP_ROW, schedules.one_forward_one_backward_schedule)
+    yield interleaved.row("Interleaved 1F1B", interleave)
+    yield one_chunk.row("ZB-H1", schedules.zero_bubble_h1_schedule, fills_with_weights=True)
+    yield one_chunk.row("ZB-H2", schedules.zero_bubble_h2_schedule, fills_with_weights=True)
+    yield v_shape.row("ZB-V", schedules.zero_bubble_v_schedule, fills_with_weights=True)
+    yield v_shape.row("V-Half", schedules.v_half_schedule, fills_with_weights=True)
+    yield v_shape.row("V-Min", schedules.v_min_schedule, fills_with_weights=True)
+    yield interleaved.row("GIS", grouped)
+    yield interleaved.row("GIS-H", half_grouped)
+    yield interleaved.row("PO-H", half_offloaded, offloads=True)
+    yield interleaved.row("PO-F", fully_offloaded, offloads=True)
+    yield _pipe_offload_row(problem, should_stop)
 
 
 def row_document(row: ClassicRow) -> dict[str, Any]:

@@ -41,8 +41,8 @@ from planner.pipeline.kernel.tables import (
     without_limits,
 )
 from planner.pipeline.problem import PipelineProblem
-from planner.pipeline.progress import StopCheck, never
 from planner.pipeline.timing import schedule_from_ops
+from planner.progress import StopCheck, never
 
 DISPATCHED_OPERATIONS = 30_000
 """How many operations the dispatcher may place for the uniform repeats of one problem; a policy

@@ -32,9 +32,9 @@ class _Sender:
         """A live log line."""
         self.send("log", line)
 
-    def bound(self, name: str, value_ns: int) -> None:
+    def bound(self, name: str, value: float) -> None:
         """A better bound."""
-        self.send("bound", (name, value_ns))
+        self.send("bound", (name, value))
 
     def incumbent(self, schedule: Schedule) -> None:
         """A better schedule."""

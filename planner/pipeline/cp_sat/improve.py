@@ -30,9 +30,9 @@ from planner.pipeline.cp_sat.messages import (
     to_line,
 )
 from planner.pipeline.problem import PipelineProblem
-from planner.pipeline.progress import Report
 from planner.pipeline.schedule import Schedule
 from planner.process_guard import die_with_parent
+from planner.progress import Report
 
 CHILD = ("-m", "planner.pipeline.cp_sat.child")
 POLL_S = 0.05

@@ -23,8 +23,8 @@ from planner.pipeline.cp_sat.whole import whole_scope
 from planner.pipeline.feasibility.decide import sequential_schedule
 from planner.pipeline.objective import objective_ns
 from planner.pipeline.problem import MicroBatchOrder, PipelineProblem
-from planner.pipeline.progress import Report
 from planner.pipeline.schedule import Schedule
+from planner.progress import Report
 
 NAME = "CP-SAT"
 WHOLE_AT_ONCE = 1500

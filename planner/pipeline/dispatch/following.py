@@ -17,8 +17,8 @@ from planner.pipeline.dispatch.state import FAR, DispatchState
 from planner.pipeline.dispatch.transfer_choices import TransferChoices
 from planner.pipeline.orders import Orders
 from planner.pipeline.problem import PipelineProblem
-from planner.pipeline.progress import StopCheck, never
 from planner.pipeline.schedule import OpKind, TimedOp
+from planner.progress import StopCheck, never
 
 Pair = tuple[int, int]
 """A stage and a micro-batch."""

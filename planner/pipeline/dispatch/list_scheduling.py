@@ -15,8 +15,8 @@ from planner.pipeline.dispatch.policy import DispatchPolicy
 from planner.pipeline.dispatch.state import FAR, DispatchState
 from planner.pipeline.dispatch.transfer_choices import TransferChoices
 from planner.pipeline.problem import PipelineProblem
-from planner.pipeline.progress import StopCheck, never
 from planner.pipeline.schedule import TimedOp
+from planner.progress import StopCheck, never
 
 INSTANTS_BETWEEN_CHECKS = 64
 

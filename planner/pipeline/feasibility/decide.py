@@ -152,6 +152,13 @@ def sequential_schedule(problem: PipelineProblem) -> Schedule:
                         move._replace(micro_batch=m) for move in moves
                     )
     ops: list[TimedOp] = []
+    if problem.alike:
+        _append_alone(problem, 0, moves_of[0], ops)
+        first, length_ns = tuple(ops), ops[-1].end_ns
+        for m in range(1, problem.micro_batches):
+            shift = m * length_ns
+            ops += [TimedOp(op, s, m, a + shift, b + shift) for op, s, _, a, b in first]
+        return schedule_from_ops(problem, ops)
     for m in range(problem.micro_batches):
         _append_alone(problem, m, moves_of[m], ops)
     return schedule_from_ops(problem, ops)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from planner.pipeline.milp.engine import Status
+from planner.milp.engine import Status
 from planner.pipeline.milp.relabel import (
     common_order,
     inverse,
@@ -22,8 +22,8 @@ from planner.pipeline.milp.rounds import MilpSettings, Round, solve_round
 from planner.pipeline.milp.window import Window
 from planner.pipeline.objective import objective_ns
 from planner.pipeline.problem import MicroBatchOrder, PipelineProblem
-from planner.pipeline.progress import Report
 from planner.pipeline.schedule import Schedule
+from planner.progress import Report
 
 __all__ = ["MilpOutcome", "MilpSettings", "improve"]
 

@@ -7,10 +7,10 @@ less every free (end of B or W) that has happened, less what lies on the host al
 
 from __future__ import annotations
 
+from planner.milp.scale import SizeScale
 from planner.pipeline.milp.allocations import compute_memory
 from planner.pipeline.milp.formulation import FALSE, TRUE, Formulation, Row
 from planner.pipeline.milp.offload import away
-from planner.pipeline.milp.scale import SizeScale
 from planner.pipeline.schedule import Token
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 
+from planner.milp.scale import SizeScale
 from planner.pipeline.milp.formulation import FALSE, TRUE, Column, Formulation, Literal, Row
-from planner.pipeline.milp.scale import SizeScale
 from planner.pipeline.schedule import Token
 
 

@@ -7,30 +7,23 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from planner.errors import SolverCrash
-from planner.pipeline.milp.cbc import solve_with_cbc
-from planner.pipeline.milp.cbc_log import LogState
-from planner.pipeline.milp.engine import Engine, EngineLimits, EngineRun
+from planner.milp.cbc_log import LogState
+from planner.milp.engine import EngineLimits, EngineName, EngineRun
+from planner.milp.engines import ENGINES, LEAST_RUN_S
 from planner.pipeline.milp.fifo import with_transfers_in_order
 from planner.pipeline.milp.formulation import BuildStopped
-from planner.pipeline.milp.highs import solve_with_highs
 from planner.pipeline.milp.model import PipelineModel, build_model
 from planner.pipeline.milp.readback import read_schedule
 from planner.pipeline.milp.start import start_values
 from planner.pipeline.milp.window import Window
 from planner.pipeline.objective import objective_ns
 from planner.pipeline.problem import MicroBatchOrder, PipelineProblem
-from planner.pipeline.progress import Report
 from planner.pipeline.schedule import Schedule
+from planner.progress import Report
 
-ENGINES: dict[str, tuple[str, Engine]] = {
-    "cbc": ("CBC", solve_with_cbc),
-    "highs": ("HiGHS", solve_with_highs),
-}
-LEAST_RUN_S = 0.4
-"""An engine that gets less than this finds nothing and is not started."""
 LIVE_DIGITS = 6
 """Significant digits of a bound in a live log."""
 
@@ -40,7 +33,7 @@ class MilpSettings:
     """`mip_gap` is relative. `window_micro_batches` of None leaves the size to the planner.
     `lower_bound_ns` is a bound already proven on the problem's objective."""
 
-    engine: Literal["cbc", "highs"]
+    engine: EngineName
     time_limit_s: float
     mip_gap: float
     threads: int

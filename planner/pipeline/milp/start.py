@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from planner.pipeline.milp.formulation import Column
 from planner.pipeline.milp.graph import PrecedenceGraph
@@ -95,18 +94,3 @@ def _holds(graph: PrecedenceGraph, column: Column, at: Instants) -> bool:
         return decided and at.end[a] <= at.start[b] and at.is_before(b, reload)
     assert column.kind == "held"
     return decided and at.is_before(a, b) and at.end[reload] > at.start[b]
-
-
-def write_start_file(path: Path, values: list[float]) -> None:
-    """Write values as CBC's `-mipstart` file: a status line, then index, name, value and 0."""
-    lines = ["Feasible - objective value 0.0"]
-    lines += [f"{i} x{i} {value!r} 0" for i, value in enumerate(values)]
-    path.write_text("\n".join(lines) + "\n")
-
-
-def write_highs_start_file(path: Path, values: list[float]) -> None:
-    """Write values in HiGHS's solution format."""
-    lines = ["Model status", "Unknown", "", "# Primal solution values", "Feasible"]
-    lines += ["Objective 0.0", f"# Columns {len(values)}"]
-    lines += [f"x{i} {value!r}" for i, value in enumerate(values)]
-    path.write_text("\n".join(lines) + "\n")

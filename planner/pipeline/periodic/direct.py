@@ -24,7 +24,7 @@ from planner.pipeline.periodic.greedy import FAR, SHARES, GreedyPolicy, greedy_s
 from planner.pipeline.periodic.insertion import insertion_starts
 from planner.pipeline.periodic.one_chunk import OneChunk, one_chunk_of
 from planner.pipeline.problem import Objective, PipelineProblem
-from planner.pipeline.progress import StopCheck
+from planner.progress import StopCheck, never
 
 # A quarter of it, so that a sum with an instant stays a 64-bit integer.
 ANY_DELAY_NS = FAR // 4
@@ -59,13 +59,21 @@ class DirectSearch:
             self.best is not None and self.best[0][0] <= self.lower_bound_ns
         )
 
-    def run(self) -> Orders | None:
-        """Try the openings, then change the best policy a little at a time."""
+    def run(self, must_drop: StopCheck = never) -> Iterator[Orders]:
+        """Try the openings, then change the best policy a little at a time: the best orders of
+        the ones, and those of all if they are better, unless `must_drop` says that they are no
+        longer wanted."""
         self._open()
+        if self.best is None or must_drop():
+            return
+        opened = self.best[0]
+        yield self._orders(self.best[1])
         self._improve(Random(0))
-        if self.best is None:
-            return None
-        flat = self.best[1].reshape(-1)
+        if self.best[0] < opened and not must_drop():
+            yield self._orders(self.best[1])
+
+    def _orders(self, starts: Integers) -> Orders:
+        flat = starts.reshape(-1)
         numbers = np.flatnonzero(flat >= 0)
         ops = ops_at(tables_of(self.problem), numbers, flat[numbers])
         return orders_of(self.problem, ops)

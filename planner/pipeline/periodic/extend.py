@@ -27,8 +27,8 @@ from planner.pipeline.orders import orders_of
 from planner.pipeline.periodic.sequences import Sequences, sequences_of_orders, time_sequences
 from planner.pipeline.periodic.shorten import fewest_held, with_micro_batches
 from planner.pipeline.problem import PipelineProblem
-from planner.pipeline.progress import StopCheck, never
 from planner.pipeline.schedule import Schedule
+from planner.progress import StopCheck, never, watched
 
 INSTANTS = 6
 PERIODS = (1, 2, 3, 4, 6, 8, 12, 24)
@@ -55,25 +55,25 @@ def extended(
     """Sequences for the problem from a schedule of the same with `count` micro-batches.
 
     The best, as timed, of the periods tried; None where none leads to a schedule or micro-batches
-    pass a stage in another order than their numbers'.
+    pass a stage in another order than their numbers', or told to stop before the first.
     """
     few = with_micro_batches(problem, count)
     tables = tables_of(few)
-    base = sequences_of_orders(tables, orders_of(few, short.ops))
-    cuts = [_Cuts.of_device(base.of_device(d)) for d in range(len(problem.devices))]
+    base = sequences_of_orders(tables, orders_of(few, watched(short.ops, should_stop)))
+    devices = range(len(problem.devices))
+    cuts = [_Cuts.of_device(base.of_device(d)) for d in watched(devices, should_stop, 1)]
     if not all(own.ordered for own in cuts):
         return None
     timing = time_sequences(tables, base)
     if timing is None:
         return None
     missing = problem.micro_batches - count
-    begins = [
-        timing.start_ns[numbered(tables, *base.of_device(d).T)] for d in range(len(problem.devices))
-    ]
+    begins = [timing.start_ns[numbered(tables, *base.of_device(d).T)] for d in devices]
     candidates: list[tuple[int, Period]] = []
     held = fewest_held(problem)
     advances = sorted({*PERIODS, *(held * k for k in MULTIPLES_OF_HELD)})
-    for period in _periods(cuts, begins, [a for a in advances if missing % a == 0]):
+    advances = [a for a in advances if missing % a == 0]
+    for period in _periods(cuts, begins, advances, should_stop):
         if should_stop():
             break
         estimate = _estimate_ns(problem, base, count, period, missing)
@@ -118,12 +118,17 @@ def _estimate_ns(
     return values[-1] + (times - min(times, REPEATS_TRIED)) * (values[-1] - values[0])
 
 
-def _periods(cuts: list[_Cuts], begins: list[Integers], advances: list[int]) -> Iterator[Period]:
-    """Periods of these advances around a few instants of the middle half of the schedule."""
+def _periods(
+    cuts: list[_Cuts], begins: list[Integers], advances: list[int], should_stop: StopCheck
+) -> Iterator[Period]:
+    """Periods of these advances around a few instants of the middle half of the schedule, until
+    told to stop."""
     used = [d for d, own in enumerate(cuts) if len(begins[d])]
     last = max(int(begins[d][-1]) for d in used)
     seen = set()
     for advance in advances:
+        if should_stop():
+            return
         pairs = [own.pairs(advance) for own in cuts]
         if any(not len(pairs[d][0]) for d in used):
             continue

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
-from planner.errors import OrderError
+from planner.errors import Interrupted, OrderError
 from planner.pipeline.objective import objective_ns
 from planner.pipeline.orders import Orders
 from planner.pipeline.periodic.direct import DirectSearch
@@ -12,53 +12,68 @@ from planner.pipeline.periodic.extend import extended
 from planner.pipeline.periodic.one_chunk import is_one_chunk_alike
 from planner.pipeline.periodic.shorten import short_count, with_micro_batches
 from planner.pipeline.problem import PipelineProblem
-from planner.pipeline.progress import StopCheck, never
 from planner.pipeline.schedule import Schedule
 from planner.pipeline.timing import time_orders
+from planner.progress import StopCheck, never
 
 SolveShort = Callable[[PipelineProblem], Schedule | None]
 
 
-def long_schedule(
+def long_schedules(
     problem: PipelineProblem,
     solve_short: SolveShort,
     should_stop: StopCheck = never,
+    must_drop: StopCheck = never,
     *,
     lower_bound_ns: int = 0,
-) -> Schedule | None:
-    """A schedule of fill, repeated period and drain; None where micro-batches differ.
+) -> Iterator[Schedule]:
+    """Schedules of fill, repeated period and drain; none where micro-batches differ.
 
-    The better of two: `direct_schedule`, and the schedule that `solve_short` makes of the problem
-    with fewer micro-batches, extended. It follows every rule of the problem. None, too, where
-    there are too few micro-batches to leave any out and the problem is none for
-    `direct_schedule`, and where nothing was found.
+    Those of `direct_schedules`, and the one that `solve_short` makes of the problem with fewer
+    micro-batches, extended. They follow every rule of the problem. `should_stop` ends the search,
+    and what was found by then still counts unless `must_drop` says that it is no longer wanted.
     """
     if not problem.alike:
-        return None
-    found = [direct_schedule(problem, should_stop, lower_bound_ns=lower_bound_ns)]
-    best_ns = [objective_ns(problem, schedule) for schedule in found if schedule is not None]
-    if not best_ns or (min(best_ns) > lower_bound_ns and not should_stop()):
-        found.append(extended_schedule(problem, solve_short, should_stop))
-    schedules = [schedule for schedule in found if schedule is not None]
-    return min(schedules, key=lambda s: objective_ns(problem, s), default=None)
+        return
+    best_ns = None
+    for schedule in direct_schedules(
+        problem, should_stop, must_drop, lower_bound_ns=lower_bound_ns
+    ):
+        best_ns = objective_ns(problem, schedule)
+        yield schedule
+    if best_ns is None or (best_ns > lower_bound_ns and not should_stop()):
+        extended = extended_schedule(problem, solve_short, should_stop, must_drop)
+        if extended is not None:
+            yield extended
 
 
-def direct_schedule(
-    problem: PipelineProblem, should_stop: StopCheck = never, *, lower_bound_ns: int = 0
-) -> Schedule | None:
-    """A schedule of the whole iteration by compiled list scheduling: something good at once.
+def direct_schedules(
+    problem: PipelineProblem,
+    should_stop: StopCheck = never,
+    must_drop: StopCheck = never,
+    *,
+    lower_bound_ns: int = 0,
+) -> Iterator[Schedule]:
+    """Schedules of the whole iteration by compiled list scheduling, each better than the one
+    before: something good at once, then the best that is found.
 
-    For equal micro-batches and at most one stage per device; None for other problems, and where
-    nothing was found. Told to stop, it ends at the first schedule.
+    For equal micro-batches and at most one stage per device; none for other problems. Told to
+    stop, it ends at the first one.
     """
     if not is_one_chunk_alike(problem):
-        return None
-    orders = DirectSearch(problem, should_stop, lower_bound_ns).run()
-    return None if orders is None else _timed(problem, orders)
+        return
+    search = DirectSearch(problem, should_stop, lower_bound_ns)
+    for orders in search.run(must_drop):
+        schedule = _timed(problem, orders, must_drop)
+        if schedule is not None:
+            yield schedule
 
 
 def extended_schedule(
-    problem: PipelineProblem, solve_short: SolveShort, should_stop: StopCheck = never
+    problem: PipelineProblem,
+    solve_short: SolveShort,
+    should_stop: StopCheck = never,
+    must_drop: StopCheck = never,
 ) -> Schedule | None:
     """The schedule that `solve_short` makes of the problem with fewer micro-batches, extended.
 
@@ -70,12 +85,17 @@ def extended_schedule(
     short = solve_short(with_micro_batches(problem, count))
     if short is None or should_stop():
         return None
-    sequences = extended(problem, count, short, should_stop)
-    return None if sequences is None else _timed(problem, sequences.to_orders())
-
-
-def _timed(problem: PipelineProblem, orders: Orders) -> Schedule | None:
     try:
-        return time_orders(problem, orders)
+        sequences = extended(problem, count, short, should_stop)
+    except Interrupted:
+        return None
+    if sequences is None or must_drop():
+        return None
+    return _timed(problem, sequences.to_orders(), must_drop)
+
+
+def _timed(problem: PipelineProblem, orders: Orders, must_drop: StopCheck) -> Schedule | None:
+    try:
+        return time_orders(problem, orders, must_drop)
     except OrderError:
         return None

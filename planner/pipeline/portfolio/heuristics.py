@@ -8,8 +8,9 @@ from typing import Any
 
 from planner.errors import OrderError
 from planner.pipeline.adaoffload import AdaOffloadSettings, adaoffload
-from planner.pipeline.classic.rows import comparison_rows, row_document
+from planner.pipeline.classic.rows import CHEAP_ROW, ClassicRow, comparison_rows, row_document
 from planner.pipeline.feasibility.decide import sequential_schedule
+from planner.pipeline.incumbents import LARGE_OPERATIONS
 from planner.pipeline.objective import objective_ns
 from planner.pipeline.portfolio.state import SolveState
 from planner.pipeline.repair import adapt
@@ -54,23 +55,66 @@ def start_from_stored(state: SolveState, start: Mapping[str, Any] | None) -> dic
 
 
 def classic_rows(state: SolveState) -> list[dict[str, Any]]:
-    """The comparison: each classic schedule that fits is also a start for the rest."""
+    """The comparison: each classic schedule that fits is also a start for the rest.
+
+    Of large candidates only one is offered here, so that there is an answer; which of the others
+    is worth the seconds that it takes to verify is for `offer_rows_for_later` to say.
+    """
     state.reporter.phase("classic schedules")
     rows = []
     for candidate in state.candidates:
         posted = candidate.placement == AS_POSTED
+        is_large = candidate.problem.operations >= LARGE_OPERATIONS
+        usable: list[ClassicRow] = []
         for row in comparison_rows(candidate.problem, state.stop_check(CLASSIC_SHARE)):
-            if row.hypothetical and not posted:
-                # Where placement is a decision, another candidate has this row for real.
-                continue
-            own = {} if posted else {"placement": candidate.placement}
-            rows.append(row_document(row) | own)
-            if row.fits and not row.hypothetical and row.schedule is not None:
-                state.incumbents.offer(candidate, row.schedule, row.name)
+            # Where placement is a decision, another candidate has a hypothetical row for real.
+            if posted or not row.hypothetical:
+                own = {} if posted else {"placement": candidate.placement}
+                rows.append(row_document(row) | own)
+            if row.fits and not row.hypothetical:
+                usable.append(row)
+            if is_large and row.name == CHEAP_ROW:
+                # Whatever comes after may be cut short: from here on there is an answer.
+                _offer_best(state, candidate, usable)
+        if is_large:
+            state.rows_for_later.append((candidate, usable))
+            continue
+        for row in usable:
+            _offer_row(state, candidate, row)
         if state.incumbents.best_of(candidate) is None:
-            one_at_a_time = partial(sequential_schedule, candidate.problem)
-            state.offer(candidate, one_at_a_time, "one micro-batch at a time")
+            _offer_one_at_a_time(state, candidate)
     return rows
+
+
+def offer_rows_for_later(state: SolveState) -> None:
+    """Offer the best row of each large candidate, if nothing better has been found since."""
+    for candidate, rows in state.rows_for_later:
+        _offer_best(state, candidate, rows)
+    state.rows_for_later.clear()
+
+
+def _offer_best(state: SolveState, candidate: Candidate, rows: list[ClassicRow]) -> None:
+    """Offer only the best of the rows, since each takes seconds to verify; if there is none yet,
+    one micro-batch at a time."""
+    known = state.incumbents.best_of(candidate)
+    best = min(rows, key=lambda row: row.objective_ns, default=None)
+    if best is not None and (known is None or best.objective_ns < known.objective_ns):
+        _offer_row(state, candidate, best)
+    if state.incumbents.best_of(candidate) is None:
+        _offer_one_at_a_time(state, candidate)
+
+
+def _offer_row(state: SolveState, candidate: Candidate, row: ClassicRow) -> None:
+    if state.must_drop_more() or row.schedule is None:
+        return
+    state.incumbents.offer(candidate, row.schedule, row.name)
+
+
+def _offer_one_at_a_time(state: SolveState, candidate: Candidate) -> None:
+    if state.must_drop_more():
+        return
+    one_at_a_time = partial(sequential_schedule, candidate.problem)
+    state.offer(candidate, one_at_a_time, "one micro-batch at a time")
 
 
 def run_adaoffload(state: SolveState) -> None:

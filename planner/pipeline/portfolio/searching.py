@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from functools import partial
 
 from planner.errors import OrderError
 from planner.pipeline.adaoffload import adaoffload
 from planner.pipeline.bounds.lower_bounds import lower_bounds
-from planner.pipeline.classic.limited import memory_limited_starts
+from planner.pipeline.classic.limited import CHAINS, memory_limited_starts
 from planner.pipeline.objective import objective_ns
-from planner.pipeline.periodic.long import direct_schedule, long_schedule
+from planner.pipeline.pace import OFFER_VERIFICATIONS
+from planner.pipeline.periodic.long import direct_schedules, long_schedules
 from planner.pipeline.periodic.one_chunk import is_one_chunk_alike
 from planner.pipeline.portfolio.heuristics import HUGE_OPERATIONS, adaoffload_settings
 from planner.pipeline.portfolio.state import SolveState
 from planner.pipeline.problem import PipelineProblem
-from planner.pipeline.progress import StopCheck
 from planner.pipeline.schedule import Schedule
 from planner.pipeline.search.local_search import SearchSettings, local_search
 from planner.pipeline.spec import Candidate
 from planner.pipeline.timing import time_orders
 from planner.pipeline.verify import verify
+from planner.progress import StopCheck
 
 SEARCH = "local search"
 PERIOD = "repeated period"
@@ -30,8 +32,6 @@ LONG_OPERATIONS = 4_000
 """Operations from which a schedule is also put together from a fill, a period and a drain."""
 LONG_SHARE = 0.3
 LIMITED_SHARE = 0.08
-CHECKING_S_PER_OPERATION = 4e-5
-"""To time and verify the schedule of a huge iteration."""
 SEARCH_S_PER_OPERATION = 1e-3
 """With less, the moves of a local search get nowhere in a huge iteration."""
 
@@ -39,20 +39,30 @@ SEARCH_S_PER_OPERATION = 1e-3
 def add_starts(state: SolveState) -> None:
     """More starts where memory is short or the iteration is long."""
     for candidate in state.promising():
-        if _is_huge(candidate) and candidate.problem.can_offload:
-            # It has no time for schedules that don't offload.
+        problem = candidate.problem
+        if _is_huge(candidate) and (problem.can_offload or is_one_chunk_alike(problem)):
+            # It has no time for schedules that don't offload, or are among those made at once.
             continue
+        state.reporter.phase(f"starts within memory ({candidate.placement})")
         limited = state.stop_check(LIMITED_SHARE)
-        starts = memory_limited_starts(candidate.problem, limited)
-        for name, orders in starts[:1] if _is_huge(candidate) else starts:
-            make = partial(time_orders, candidate.problem, orders)
+        most = 1 if _is_huge(candidate) else CHAINS
+        for name, orders in memory_limited_starts(candidate.problem, limited, most=most):
+            make = partial(time_orders, candidate.problem, orders, state.must_drop)
             state.offer(candidate, make, name)
     for candidate in state.promising()[:1]:
         if candidate.problem.operations >= LONG_OPERATIONS and candidate.problem.alike:
             state.reporter.phase(f"{PERIOD} ({candidate.placement})")
-            schedule = _long_schedule(state, candidate)
-            if schedule is not None:
+            for schedule in _long_schedules(state, candidate):
                 state.incumbents.offer(candidate, schedule, PERIOD)
+
+
+def is_made_at_once(state: SolveState) -> bool:
+    """Whether `add_starts` will make schedules of all candidates that are most probably better
+    than the classic ones."""
+    return state.options.engine == "auto" and all(
+        _is_huge(candidate) and is_one_chunk_alike(candidate.problem)
+        for candidate in state.candidates
+    )
 
 
 def search(state: SolveState, ends: float) -> int:
@@ -82,7 +92,7 @@ def _search_one(state: SolveState, candidate: Candidate, ends: float, moves: int
     if state.is_done() or state.is_settled(candidate) or (moves is not None and moves < 1):
         return 0
     if _is_huge(candidate) and moves is None:
-        ends -= _checking_s(candidate)
+        ends -= _offer_s(state, candidate)
         if ends - time.monotonic() < SEARCH_S_PER_OPERATION * candidate.problem.operations:
             return 0
     state.reporter.phase(f"{SEARCH} ({candidate.placement})")
@@ -116,33 +126,44 @@ def _is_huge(candidate: Candidate) -> bool:
     return candidate.problem.operations > HUGE_OPERATIONS
 
 
-def _checking_s(candidate: Candidate) -> float:
-    problem = candidate.problem
-    transfers = 2 * len(problem.stages) * problem.micro_batches if problem.can_offload else 0
-    return CHECKING_S_PER_OPERATION * (problem.operations + transfers)
+def _offer_s(state: SolveState, candidate: Candidate) -> float:
+    """To make a schedule of what a search has found, verify and report it."""
+    return OFFER_VERIFICATIONS * state.pace.verify_s(candidate.problem)
 
 
-def _long_schedule(state: SolveState, candidate: Candidate) -> Schedule | None:
+def _long_schedules(state: SolveState, candidate: Candidate) -> Iterator[Schedule]:
     """Whole iterations by compiled rules; the iteration with fewer micro-batches, repeated."""
     problem, good_ns = candidate.problem, _good_enough_ns(state, candidate)
     if _is_huge(candidate) and is_one_chunk_alike(problem):
         # Nothing that could come later finds more, so that this gets all of the time.
-        return direct_schedule(problem, _huge_stop(state, candidate), lower_bound_ns=good_ns)
+        is_offered = False
+
+        def must_drop() -> bool:
+            # Once there is one, a little better is not worth the waits and the proof that the
+            # time for closing is for.
+            return state.must_drop_more() or (is_offered and state.should_stop())
+
+        huge_stop = _huge_stop(state, candidate)
+        for schedule in direct_schedules(problem, huge_stop, must_drop, lower_bound_ns=good_ns):
+            yield schedule
+            is_offered = True
+        return
     stop = state.stop_check(LONG_SHARE)
     ends = time.monotonic() + LONG_SHARE * state.seconds_left()
 
     def solve_short(short: PipelineProblem) -> Schedule | None:
         return _solve_short(state, short, ends, stop)
 
-    return long_schedule(problem, solve_short, stop, lower_bound_ns=good_ns)
+    yield from long_schedules(
+        problem, solve_short, stop, state.must_drop_more, lower_bound_ns=good_ns
+    )
 
 
 def _huge_stop(state: SolveState, candidate: Candidate) -> StopCheck:
     """Says to stop while there is time to time, verify and write down what was found."""
     if state.is_reproducible:
         return state.should_stop
-    ends = state.deadline - _checking_s(candidate)
-    return lambda: time.monotonic() >= ends or state.should_stop()
+    return lambda: state.should_stop() or state.seconds_left() <= _offer_s(state, candidate)
 
 
 def _solve_short(

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from math import inf
 
 from planner.errors import OrderError
 from planner.pipeline.bounds.lower_bounds import Bound
+from planner.pipeline.classic.rows import ClassicRow
 from planner.pipeline.incumbents import Incumbents
+from planner.pipeline.pace import ANSWER_VERIFICATIONS, Closing, Pace
 from planner.pipeline.portfolio.trace import Trace
-from planner.pipeline.progress import Reporter, StopCheck
 from planner.pipeline.schedule import Schedule
 from planner.pipeline.spec import Candidate, PipelineSpec
+from planner.progress import Reporter, StopCheck
 
 CLOSING_S = 0.5
-"""Kept back from the time limit for the last verification and for writing the answer."""
-CLOSING_S_PER_OPERATION = 7e-5
-"""Verification, waits, jitter and the answer of 100,000 operations, transfers among them, take
-about 7 s more."""
+"""Kept back from the time limit for the last verification and for writing the answer, beside what
+grows with the operations."""
+MOST_CLOSING = 1 / 3
+"""Of a time limit, the most that is kept back."""
 
 
 class SolveState:
@@ -34,19 +37,31 @@ class SolveState:
         self.options = spec.options
         self.reporter = reporter
         self.started = time.monotonic()
-        limit = spec.options.time_limit_s if time_left_s is None else time_left_s
-        self.deadline = self.started + limit - min(CLOSING_S, limit / 10)
-        self.deadline -= min(_closing_s(spec), limit / 4)
+        self.limit_s = spec.options.time_limit_s if time_left_s is None else time_left_s
         self.asked_to_stop = asked_to_stop
         self.trace = Trace(self.started)
-        self.incumbents = Incumbents(reporter, self.trace)
+        self.pace = Pace()
         self.candidates: list[Candidate] = []
         self.bounds: dict[str, list[Bound]] = {}
+        self.rows_for_later: list[tuple[Candidate, list[ClassicRow]]] = []
+        self.incumbents = Incumbents(
+            reporter, self.trace, self.pace, self.must_drop, bounds=self.bounds
+        )
 
     @property
     def is_reproducible(self) -> bool:
         """Whether the answer may depend on nothing but the spec, hence not on the clock."""
         return self.options.search_iterations is not None
+
+    @property
+    def deadline(self) -> float:
+        """When the steps have to end (of `time.monotonic`), for closing to end within the limit.
+
+        It moves with what verification turns out to take on this machine.
+        """
+        closing_s = max((self.pace.closing_s(c.problem) for c in self.spec.candidates), default=0.0)
+        closing_s = min(closing_s, MOST_CLOSING * self.limit_s)
+        return self.started + self.limit_s - min(CLOSING_S, self.limit_s / 10) - closing_s
 
     def search_threads(self) -> int:
         """Chains of the search. Their number decides the answer of a reproducible solve, which
@@ -60,6 +75,28 @@ class SolveState:
     def should_stop(self) -> bool:
         """Whether the client asked to stop or the time is up."""
         return self.asked_to_stop() or time.monotonic() >= self.deadline
+
+    def must_drop(self) -> bool:
+        """Whether a schedule that is being timed or verified has to be dropped: the client wants
+        no more, or there is only time to write down what there is already."""
+        if self.asked_to_stop():
+            return True
+        if self.is_reproducible:
+            return False
+        largest_s = ANSWER_VERIFICATIONS * self._largest_verify_s()
+        return time.monotonic() >= self.started + self.limit_s - largest_s
+
+    def must_drop_more(self) -> bool:
+        """Whether there is an answer, and no time to make another one."""
+        return self.incumbents.best is not None and self.must_drop()
+
+    def closing(self, candidate: Candidate) -> Closing:
+        """The time for what comes after the steps, with the best schedule of this candidate."""
+        ends = inf if self.is_reproducible else self.started + self.limit_s
+        return Closing(self.pace.verify_s(candidate.problem), ends, self.asked_to_stop)
+
+    def _largest_verify_s(self) -> float:
+        return max((self.pace.verify_s(c.problem) for c in self.spec.candidates), default=0.0)
 
     def stop_check(self, share: float) -> StopCheck:
         """A check that also says to stop when this share of the remaining time is used up. Where
@@ -116,11 +153,3 @@ class SolveState:
             self.incumbents.offer(candidate, make(), found_by)
         except OrderError as error:
             self.reporter.log(f"{found_by}: {error}")
-
-
-def _closing_s(spec: PipelineSpec) -> float:
-    """What the answer for the largest candidate takes."""
-    operations = [
-        c.problem.operations * (5 / 3 if c.problem.can_offload else 1) for c in spec.candidates
-    ]
-    return max(operations, default=0) * CLOSING_S_PER_OPERATION

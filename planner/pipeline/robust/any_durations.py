@@ -9,6 +9,7 @@ from planner.pipeline.robust.clocks import NO_CYCLE, Clocks, topological_order
 from planner.pipeline.robust.precedence import PrecedenceGraph, ScarceMemory, precedence_graph
 from planner.pipeline.schedule import Schedule
 from planner.pipeline.verify import Violation, name_of, operation_violations
+from planner.progress import StopCheck, never, watched
 
 
 def verify_any_durations(problem: PipelineProblem, schedule: Schedule) -> list[Violation]:
@@ -27,7 +28,12 @@ def verify_any_durations(problem: PipelineProblem, schedule: Schedule) -> list[V
     unknown = list(_unknown_waits(schedule))
     if unknown:
         return unknown
-    graph = precedence_graph(problem, schedule)
+    return graph_violations(precedence_graph(problem, schedule))
+
+
+def graph_violations(graph: PrecedenceGraph, should_stop: StopCheck = never) -> list[Violation]:
+    """The same of a schedule whose operations are complete, by its precedence graph. Raises
+    `Interrupted` if told to stop."""
     order, caught = topological_order(graph)
     if caught != NO_CYCLE:
         name = name_of(graph.ops[caught].token)
@@ -36,7 +42,7 @@ def verify_any_durations(problem: PipelineProblem, schedule: Schedule) -> list[V
     clocks.advance(order)
     return [
         violation
-        for memory in graph.memories
+        for memory in watched(graph.memories, should_stop, 1)
         for violation in _memory_violation(graph, clocks, memory)
     ]
 

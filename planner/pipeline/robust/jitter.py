@@ -10,10 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from planner.compiled import compiled
+from planner.errors import Interrupted
 from planner.pipeline.problem import Objective, PipelineProblem
 from planner.pipeline.robust.clocks import NO_CYCLE, topological_order
 from planner.pipeline.robust.precedence import PrecedenceGraph, precedence_graph
 from planner.pipeline.schedule import COMPUTE_KINDS, Schedule
+from planner.progress import StopCheck, never
 
 EDGES_TO_FOLLOW = 40_000_000
 """What all samples together follow, about half a second; long schedules get fewer samples."""
@@ -55,9 +57,31 @@ def jitter(
     `ValueError` if the waits deadlock.
     """
     graph = precedence_graph(problem, schedule)
+    return jitter_of_graph(problem, graph, relative=relative, seed=seed, samples=samples)
+
+
+def jitter_of_graph(
+    problem: PipelineProblem,
+    graph: PrecedenceGraph,
+    should_stop: StopCheck = never,
+    *,
+    relative: float = 0.1,
+    seed: int = 0,
+    samples: int = 200,
+) -> Jitter:
+    """The same by the precedence graph of a schedule with its waits. Raises `Interrupted` if told
+    to stop before `FEWEST_SAMPLES`; of more, those that there was time for count."""
     affordable = EDGES_TO_FOLLOW // max(1, len(graph.before))
     count = min(samples, max(FEWEST_SAMPLES, affordable))
-    values = sorted(_objectives(problem, graph, relative, np.random.default_rng(seed), count))
+    values: list[int] = []
+    for value in _objectives(problem, graph, relative, np.random.default_rng(seed), count):
+        values.append(value)
+        if should_stop():
+            break
+    if len(values) < min(count, FEWEST_SAMPLES):
+        raise Interrupted("stopped before there were enough samples")
+    count = len(values)
+    values.sort()
     return Jitter(
         relative=relative,
         samples=count,

@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -38,6 +38,7 @@ import numpy.typing as npt
 
 from planner.pipeline.problem import MicroBatchOrder, PipelineProblem
 from planner.pipeline.schedule import Schedule, TimedOp, Token
+from planner.progress import StopCheck, never, watched
 
 MemoryKey = tuple[str, int]
 """A device or a host, and its number."""
@@ -97,15 +98,24 @@ class PrecedenceGraph:
     memories: Sequence[ScarceMemory]
 
 
-def precedence_graph(problem: PipelineProblem, schedule: Schedule) -> PrecedenceGraph:
-    """The graph of a schedule whose operations are complete, and whose waits name only them."""
+def precedence_graph(
+    problem: PipelineProblem, schedule: Schedule, should_stop: StopCheck = never
+) -> PrecedenceGraph:
+    """The graph of a schedule whose operations are complete, and whose waits name only them.
+
+    Raises `Interrupted` if told to stop.
+    """
     ops = tuple(sorted(schedule.ops, key=lambda op: op.start_ns))
-    number = {op.token: v for v, op in enumerate(ops)}
+    tokens = [op.token for op in watched(ops, should_stop)]
+    number = {token: v for v, token in enumerate(tokens)}
     waits: dict[Token, list[Token]] = defaultdict(list)
     for wait in schedule.waits or ():
         waits[wait.token] += wait.after
-    memories = {memory.key: memory for memory in _scarce_memories(problem, ops)}
+    memories = {
+        memory.key: memory for memory in _scarce_memories(problem, watched(tokens, should_stop))
+    }
     queue_numbers: dict[Queue, int] = {}
+    queue_of = _Queues(problem)
     queues: list[list[int]] = []
     queue, position = [], []
     first, before, at_end, lag_ns = [0], [], [], []
@@ -115,15 +125,14 @@ def precedence_graph(problem: PipelineProblem, schedule: Schedule) -> Precedence
         at_end.append(end)
         lag_ns.append(latency_ns)
 
-    for v, op in enumerate(ops):
-        token = op.token
+    for v, token in watched(enumerate(tokens), should_stop):
         for earlier, latency_ns in data_dependencies(problem, token):
             if earlier in number:
                 wait_for(number[earlier], latency_ns)
         for earlier in waits.get(token, ()):
             wait_for(number[earlier])
 
-        own = queue_numbers.setdefault(_queue_of(problem, op), len(queues))
+        own = queue_numbers.setdefault(queue_of.name(ops[v]), len(queues))
         if own == len(queues):
             queues.append([])
         elif queues[own]:
@@ -132,7 +141,7 @@ def precedence_graph(problem: PipelineProblem, schedule: Schedule) -> Precedence
         position.append(len(queues[own]))
         queues[own].append(v)
 
-        for key, allocated, freed in memory_effects(problem, token):
+        for key, allocated, freed in memory_effects(problem, token) if memories else ():
             memory = memories.get(key)
             if memory is None:
                 continue
@@ -206,18 +215,30 @@ def memory_limits(problem: PipelineProblem) -> dict[MemoryKey, int]:
     return {key: limit for key, limit in limits.items() if limit is not None}
 
 
-def _scarce_memories(problem: PipelineProblem, ops: Sequence[TimedOp]) -> Iterator[ScarceMemory]:
+def _scarce_memories(problem: PipelineProblem, tokens: Iterable[Token]) -> Iterator[ScarceMemory]:
     total: dict[MemoryKey, int] = defaultdict(int)
-    for op in ops:
-        for key, allocated, _ in memory_effects(problem, op.token):
+    for token in tokens:
+        for key, allocated, _ in memory_effects(problem, token):
             total[key] += allocated
     for key, limit in memory_limits(problem).items():
         if total[key] > limit:
             yield ScarceMemory(key, limit)
 
 
-def _queue_of(problem: PipelineProblem, op: TimedOp) -> Queue:
-    takes_time = op.end_ns > op.start_ns
-    if op.op in "FBW":
-        return "device", str(problem.stages[op.stage].device), takes_time
-    return *problem.channel(op.stage, op.op), takes_time
+class _Queues:
+    """The names of queues, each made once: there are few, and very many operations."""
+
+    def __init__(self, problem: PipelineProblem) -> None:
+        self._problem = problem
+        self._names: dict[tuple[str, int, bool], Queue] = {}
+
+    def name(self, op: TimedOp) -> Queue:
+        """The queue of an operation."""
+        kind, s, _, start_ns, end_ns = op
+        key = (kind, s, end_ns > start_ns)
+        if key not in self._names:
+            owner: tuple[str, str] = "device", str(self._problem.stages[s].device)
+            if kind in "OR":
+                owner = self._problem.channel(s, kind)
+            self._names[key] = (*owner, key[2])
+        return self._names[key]

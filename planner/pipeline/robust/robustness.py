@@ -5,9 +5,17 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from planner.errors import Interrupted
+from planner.pipeline.pace import (
+    SAFETY_VERIFICATIONS,
+    SAMPLES_VERIFICATIONS,
+    UNLIMITED,
+    Closing,
+)
 from planner.pipeline.problem import PipelineProblem
-from planner.pipeline.robust.any_durations import verify_any_durations
-from planner.pipeline.robust.jitter import Jitter, jitter
+from planner.pipeline.robust.any_durations import graph_violations
+from planner.pipeline.robust.jitter import Jitter, jitter_of_graph
+from planner.pipeline.robust.precedence import PrecedenceGraph, precedence_graph
 from planner.pipeline.robust.waits import with_waits
 from planner.pipeline.schedule import Schedule
 from planner.pipeline.verify import Violation
@@ -15,20 +23,27 @@ from planner.pipeline.verify import Violation
 
 @dataclass(frozen=True)
 class Robustness:
-    """A schedule with its waits, what the proof for any durations finds, and jitter figures."""
+    """A schedule with its waits, what the proof for any durations finds, and jitter figures.
+
+    Without time for them the schedule has no waits and `violations` is None; `jitter` is None if
+    there was none for enough samples. `left_out` says what is missing and why.
+    """
 
     schedule: Schedule
-    violations: tuple[Violation, ...]
-    jitter: Jitter
+    violations: tuple[Violation, ...] | None
+    jitter: Jitter | None
+    left_out: str | None = None
 
     @property
-    def memory_safe(self) -> bool:
-        """Whether no durations can exceed a memory limit or deadlock."""
-        return not self.violations
+    def memory_safe(self) -> bool | None:
+        """Whether no durations can exceed a memory limit or deadlock; None if that is open."""
+        return None if self.violations is None else not self.violations
 
     def certificate(self) -> dict[str, Any]:
         """The certificate's part: whether memory is safe under jitter, and why."""
-        if self.violations:
+        if self.violations is None:
+            reason = f"not known, {self.left_out}"
+        elif self.violations:
             reason = str(self.violations[0])
         else:
             count = sum(len(wait.after) for wait in self.schedule.waits or ())
@@ -37,7 +52,8 @@ class Robustness:
         return {"memory_safe_under_jitter": self.memory_safe, "memory_safety": reason}
 
     def to_document(self) -> dict[str, Any]:
-        """The answer's `robustness`: quantiles of the objective under jitter."""
+        """The answer's `robustness`, if there is `jitter`: quantiles of the objective."""
+        assert self.jitter is not None
         figures = asdict(self.jitter)
         return {
             "jitter": figures.pop("relative"),
@@ -46,11 +62,29 @@ class Robustness:
         }
 
 
-def robustness(problem: PipelineProblem, schedule: Schedule) -> Robustness:
-    """Derive the waits of a schedule that passes `verify`, prove them and measure the jitter."""
-    safe = with_waits(problem, schedule)
-    return Robustness(
-        schedule=safe,
-        violations=tuple(verify_any_durations(problem, safe)),
-        jitter=jitter(problem, safe),
-    )
+def robustness(
+    problem: PipelineProblem, schedule: Schedule, closing: Closing = UNLIMITED
+) -> Robustness:
+    """Derive the waits of a schedule that passes `verify`, prove them and measure the jitter, as
+    far as there is time."""
+    try:
+        if not closing.may_begin(SAFETY_VERIFICATIONS):
+            raise Interrupted("there is no time for waits")
+        safe = with_waits(problem, schedule, closing.is_over)
+        graph = precedence_graph(problem, safe, closing.is_over)
+        violations = tuple(graph_violations(graph, closing.is_over))
+    except Interrupted:
+        missing = "no waits, no proof for any durations and no jitter samples"
+        return Robustness(schedule, None, None, f"{missing}: {closing.reason}")
+    figures = _jitter(problem, graph, closing)
+    left_out = f"no jitter samples: {closing.reason}" if figures is None else None
+    return Robustness(safe, violations, figures, left_out)
+
+
+def _jitter(problem: PipelineProblem, graph: PrecedenceGraph, closing: Closing) -> Jitter | None:
+    if not closing.may_begin(SAMPLES_VERIFICATIONS):
+        return None
+    try:
+        return jitter_of_graph(problem, graph, closing.is_over)
+    except Interrupted:
+        return None

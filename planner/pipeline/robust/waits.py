@@ -20,17 +20,23 @@ from planner.pipeline.robust.clocks import Clocks
 from planner.pipeline.robust.precedence import PrecedenceGraph, ScarceMemory, precedence_graph
 from planner.pipeline.robust.sequence import in_sequence
 from planner.pipeline.schedule import Schedule, Wait
+from planner.progress import StopCheck, never, watched
+
+ALLOCATIONS_BETWEEN_CHECKS = 500
 
 
-def with_waits(problem: PipelineProblem, schedule: Schedule) -> Schedule:
+def with_waits(
+    problem: PipelineProblem, schedule: Schedule, should_stop: StopCheck = never
+) -> Schedule:
     """The schedule with its operations in sequence and the waits that its allocations need.
 
     The schedule must pass `verify`; its times stay as they are, and ranks that follow the
     sequence and the waits are never later if everything takes its given time. Waits are in
-    sequence, and so are the operations of each.
+    sequence, and so are the operations of each. Raises `Interrupted` if told to stop.
     """
     bare = replace(schedule, ops=in_sequence(problem, schedule.ops), waits=())
-    return replace(bare, waits=tuple(_Derivation(precedence_graph(problem, bare)).run()))
+    graph = precedence_graph(problem, bare, should_stop)
+    return replace(bare, waits=tuple(_Derivation(graph).run(should_stop)))
 
 
 class _Derivation:
@@ -41,7 +47,7 @@ class _Derivation:
         self._clocks = Clocks(graph)
         self._ends = [[graph.ops[u].end_ns for u in queue] for queue in graph.queues]
 
-    def run(self) -> list[Wait]:
+    def run(self, should_stop: StopCheck) -> list[Wait]:
         graph, clocks = self._graph, self._clocks
         allocations = sorted(
             (v, number, k)
@@ -51,7 +57,7 @@ class _Derivation:
         allocated = [0] * len(graph.memories)
         filled = 0
         waits = []
-        for v, number, k in allocations:
+        for v, number, k in watched(allocations, should_stop, ALLOCATIONS_BETWEEN_CHECKS):
             memory = graph.memories[number]
             allocated[number] += memory.allocations[k][1]
             # Operations are numbered in sequence, which is a topological order.

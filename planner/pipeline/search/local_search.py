@@ -20,10 +20,10 @@ from planner.pipeline.kernel.tables import Integers, Tables, sequences_of, table
 from planner.pipeline.objective import objective_ns
 from planner.pipeline.orders import orders_of
 from planner.pipeline.problem import PipelineProblem
-from planner.pipeline.progress import StopCheck
 from planner.pipeline.schedule import Schedule
 from planner.pipeline.search.chain import Chain
 from planner.pipeline.timing import schedule_from_ops
+from planner.progress import StopCheck
 
 SHARES = (0.04, 0.08, 0.13, 0.2, 0.25, 0.3)
 """How a search's budget is divided into cycles."""

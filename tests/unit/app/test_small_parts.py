@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 from app.cursors import decode_cursor, encode_cursor
 from app.errors import InvalidRequest, LimitExceeded
 from app.services.kept_plan import result_of_incumbent, with_provenance
-from app.services.limits import check_raw_size
+from app.services.limits import PipelineLimits, ShardingLimits
 from app.services.waiting import wanted_wait_s
 from app.settings import Settings
 
 SPEC = {
+    "kind": "pipeline",
     "candidates": [
         {"placement": "one", "problem": {"micro_batches": 1, "objective": "steady_span"}},
         {"placement": "two", "problem": {"micro_batches": 2}},
@@ -24,6 +25,13 @@ SPEC = {
     "options": {"engine": "highs"},
 }
 INCUMBENT = {"placement": "two", "schedule": {"makespan_ns": 8, "lower_bound_ns": None}}
+
+SHARDING_INCUMBENT = {
+    "instance": {"operators": [], "edges": []},
+    "plan": {"choice": [], "objective": 10.5, "status": "optimal", "lower_bound": 10.5},
+    "baselines": [],
+    "certificate": {"verified": True, "proven_optimal": True, "objective": 10.5},
+}
 
 
 @given(st.integers(0, 10**14), st.uuids().map(str))
@@ -66,10 +74,13 @@ def test_the_wait_preference(prefer: str | None, seconds: float) -> None:
         {"problem": {"micro_batches": "many", "stages": {"a": 1}}},
         {"problem": {"micro_batches": True}},
         {"training": {"micro_batches": 4096, "pipeline_parallel": 256}},
+        {"graph": {"operators": "many"}, "devices": "4x8xH100", "transformer": "BERT-Large"},
+        {"graph": [], "devices": {"count": None}, "transformer": {"layers": 96}},
     ],
 )
 def test_bodies_of_any_form_pass_the_size_check(body: dict[str, object]) -> None:
-    check_raw_size(body, Settings())
+    PipelineLimits(Settings()).check_body(body)
+    ShardingLimits(Settings()).check_body(body)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +95,24 @@ def test_bodies_of_any_form_pass_the_size_check(body: dict[str, object]) -> None
 )
 def test_bodies_too_large_to_resolve_are_refused(body: dict[str, object], path: str) -> None:
     with pytest.raises(LimitExceeded) as refused:
-        check_raw_size(body, Settings())
+        PipelineLimits(Settings()).check_body(body)
+    assert refused.value.errors[0].path == path
+
+
+@pytest.mark.parametrize(
+    ("body", "path"),
+    [
+        ({"graph": {"operators": [0] * 20_001}}, "graph.operators"),
+        ({"transformer": {"layers": 1e300}}, "transformer.layers"),
+        ({"devices": 1025}, "devices"),
+        ({"devices": {"count": 1025}}, "devices.count"),
+    ],
+)
+def test_graphs_and_groups_too_large_to_resolve_are_refused(
+    body: dict[str, object], path: str
+) -> None:
+    with pytest.raises(LimitExceeded) as refused:
+        ShardingLimits(Settings()).check_body(body)
     assert refused.value.errors[0].path == path
 
 
@@ -93,8 +121,8 @@ def test_a_kept_plan_is_a_result() -> None:
     result = result_of_incumbent(
         SPEC,
         INCUMBENT,
-        objective_ns=8,
-        lower_bound_ns=6,
+        objective=8,
+        lower_bound=6,
         reason="time limit",
         started_from=origin,
     )
@@ -107,6 +135,41 @@ def test_a_kept_plan_is_a_result() -> None:
     assert result["provenance"]["started_from"] == origin
 
 
+def test_a_kept_plan_names_the_bound_it_was_proven_by() -> None:
+    bounds = [{"name": "tail", "value_ns": 7}, {"name": "arrival and work", "value_ns": 6}]
+    result = result_of_incumbent(
+        SPEC,
+        {**INCUMBENT, "bounds": bounds},
+        objective=8,
+        lower_bound=8,
+        bound_name="recycling",
+        reason="time limit",
+        started_from=None,
+    )
+    assert result["schedule"]["lower_bound_ns"] == 8
+    certificate = result["certificate"]
+    assert (certificate["proven_optimal"], certificate["gap"]) == (True, 0.0)
+    assert (certificate["lower_bound_ns"], certificate["bound_name"]) == (8, "recycling")
+    assert certificate["bounds"] == [{"name": "recycling", "value_ns": 8}, *bounds]
+
+
+def test_a_kept_plan_has_the_bound_of_its_own_placement() -> None:
+    result = result_of_incumbent(
+        SPEC,
+        {**INCUMBENT, "bounds": [{"name": "tail", "value_ns": 8}]},
+        objective=8,
+        lower_bound=4,
+        bound_name="tail",
+        reason="time limit",
+        started_from=None,
+    )
+    # Another placement may still be better than this one, of which nothing can be.
+    certificate = result["certificate"]
+    assert not certificate["proven_optimal"]
+    assert (certificate["lower_bound_ns"], certificate["gap"]) == (8, 0.0)
+    assert certificate["bounds"] == [{"name": "tail", "value_ns": 8}]
+
+
 @pytest.mark.parametrize(("bound", "gap", "proven"), [(None, None, False), (8, 0.0, True)])
 def test_a_kept_plan_knows_what_is_proven(
     bound: int | None, gap: float | None, proven: bool
@@ -114,13 +177,40 @@ def test_a_kept_plan_knows_what_is_proven(
     result = result_of_incumbent(
         SPEC,
         INCUMBENT,
-        objective_ns=8,
-        lower_bound_ns=bound,
+        objective=8,
+        lower_bound=bound,
         reason="cancelled",
         started_from=None,
     )
     assert result["certificate"]["gap"] == gap
     assert result["certificate"]["proven_optimal"] is proven
+
+
+def test_a_kept_sharding_plan_keeps_what_was_proven_when_it_was_found() -> None:
+    result = result_of_incumbent(
+        {"kind": "sharding", "options": {"engine": "highs"}},
+        SHARDING_INCUMBENT,
+        objective=11,
+        lower_bound=10,
+        reason="cancelled",
+        started_from=None,
+    )
+    provenance = result.pop("provenance")
+    assert result == SHARDING_INCUMBENT
+    assert (provenance["engine"], provenance["stopped_by"]) == ("highs", "cancelled")
+
+
+def test_a_gap_too_small_to_show_is_no_proof() -> None:
+    result = result_of_incumbent(
+        SPEC,
+        INCUMBENT,
+        objective=10**9,
+        lower_bound=10**9 - 1,
+        reason="time limit",
+        started_from=None,
+    )
+    assert result["certificate"]["gap"] == 0
+    assert not result["certificate"]["proven_optimal"]
 
 
 def test_provenance_is_extended_not_replaced() -> None:

@@ -13,7 +13,7 @@ def solve(name: str, state: SolveState, **more: object) -> Solve:
         id=name,
         state=state,
         created_at=1,
-        **{"solver_version": NOW, "proven_optimal": False, "best_objective_ns": 9, **more},
+        **{"solver_version": NOW, "proven_optimal": False, "best_objective": 9, **more},
     )
 
 
@@ -26,7 +26,7 @@ def test_a_result_comes_before_a_solve_in_flight() -> None:
 
 def test_a_proof_comes_before_a_better_figure_and_that_before_age() -> None:
     proven = solve("proven", SolveState.SUCCEEDED, proven_optimal=True)
-    better = solve("better", SolveState.SUCCEEDED, best_objective_ns=8)
+    better = solve("better", SolveState.SUCCEEDED, best_objective=8)
     plain = solve("plain", SolveState.SUCCEEDED)
     assert choose([plain, better, proven], None, NOW).answer is proven
     assert choose([plain, better], None, NOW).answer is better
@@ -57,6 +57,6 @@ def test_what_is_settled_elsewhere_comes_before_a_solve_in_flight_and_a_stale_pl
 
 
 def test_a_proof_elsewhere_comes_before_the_unproven_answer_of_the_identical_spec() -> None:
-    unproven = solve("unproven", SolveState.SUCCEEDED, best_objective_ns=9)
-    settled = solve("settled", SolveState.SUCCEEDED, best_objective_ns=9, proven_optimal=True)
+    unproven = solve("unproven", SolveState.SUCCEEDED, best_objective=9)
+    settled = solve("settled", SolveState.SUCCEEDED, best_objective=9, proven_optimal=True)
     assert choose([unproven], settled, NOW).answer is settled

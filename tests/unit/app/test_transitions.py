@@ -49,16 +49,10 @@ def test_backoff_grows_to_a_minute() -> None:
     assert backoff_s(20) == 60
 
 
-def test_the_stored_bound_is_that_of_the_placement_that_could_be_best() -> None:
-    placements = [{"lower_bound_ns": 9}, {"lower_bound_ns": 6}]
-    result = {
-        "state": "succeeded",
-        "objective_ns": 9,
-        "lower_bound_ns": 9,
-        "document": {"certificate": {"placements": placements}},
-    }
+def test_a_stored_objective_is_rounded_up_and_a_bound_down() -> None:
+    result = {"state": "succeeded", "objective": 8.25, "lower_bound": 6.75, "document": {}}
     solve = Solve(
         state=SolveState.RUNNING, stop_requested=False, created_at=1, started_at=2, attempt=1
     )
     end_attempt(solve, Answered(result), max_crashes=3, max_losses=5, log_tail=[])
-    assert (solve.best_objective_ns, solve.lower_bound_ns) == (9, 6)
+    assert (solve.best_objective, solve.lower_bound) == (9, 6)

@@ -55,6 +55,7 @@ def job(state: str, **fields: Any) -> dict[str, Any]:
     over = state not in ("queued", "running")
     return {
         "id": "j1",
+        "kind": "pipeline",
         "name": None,
         "tags": [],
         "state": state,
@@ -64,6 +65,8 @@ def job(state: str, **fields: Any) -> dict[str, Any]:
         "phase": None,
         "best_makespan_ns": None,
         "lower_bound_ns": None,
+        "best_objective_bytes": None,
+        "lower_bound_bytes": None,
         "gap": None,
         "finished_at": "2026-01-01T00:00:00Z" if over else None,
         **fields,

@@ -89,3 +89,85 @@ def row(
         "offloads": 0,
         "fits": fits,
     }
+
+
+def sharding_result() -> dict[str, Any]:
+    """Two operators on four devices, two baselines of which one is not applicable."""
+    mib = 2**20
+    return {
+        "instance": {"alpha": 0.1, "device_memory_bytes": 300 * mib, "operators": [], "edges": []},
+        "plan": {
+            "choice": [3, 0],
+            "objective": 48.5 * mib,
+            "memory_bytes": 200 * mib,
+            "status": "optimal",
+            "lower_bound": 48.5 * mib,
+            "operators": [
+                operator("qkv", "linear", 2, 1, 2, memory_bytes=150 * mib),
+                operator("norm", "layer_norm", 4, 1, 1, memory_bytes=50 * mib),
+            ],
+            "resharding": [{"from": "qkv", "to": "norm", "tensor": "y", "bytes": 5 * mib}],
+            "redundant_bytes": 40 * mib,
+            "communication_bytes": 80 * mib,
+            "resharding_bytes": 5 * mib,
+            "predicted_peak_bytes": 260 * mib,
+            "device_memory_bytes": 400 * mib,
+            "predicted_step_ns": 4_000_000,
+            "relative_throughput": 1.25,
+        },
+        "baselines": [
+            {
+                "name": "Megatron-LM",
+                "applicable": True,
+                "reason": None,
+                "memory_bytes": 390 * mib,
+                "predicted_peak_bytes": 500 * mib,
+                "fits": False,
+                "redundant_bytes": 96 * mib,
+                "communication_bytes": 64 * mib,
+                "resharding_bytes": 0,
+                "objective": 102.4 * mib,
+                "predicted_step_ns": 5_000_000,
+                "relative_throughput": 1.0,
+                "modelled": "its hand-made split",
+                "not_modelled": "its overlap of communication",
+            },
+            {
+                "name": "data parallel",
+                "applicable": False,
+                "reason": "the batch of 2 cannot be split over 4 devices",
+                "modelled": "the batch alone is split",
+                "not_modelled": "overlap",
+            },
+        ],
+        "certificate": {
+            "verified": True,
+            "verifier": "planner.sharding.verify",
+            "proven_optimal": True,
+            "objective": 48.5 * mib,
+            "lower_bound": 48.5 * mib,
+            "gap": 0.0,
+            "proof": {"ilp": "proven", "elimination": "agrees: no plan is better"},
+            "scope": ["among plans that split all 24 layers alike"],
+        },
+        "provenance": {"planner_version": "0", "engine": "cbc", "solve_seconds": 0.04},
+    }
+
+
+def operator(
+    name: str, kind: str, data: int, row: int, column: int, *, memory_bytes: int
+) -> dict[str, Any]:
+    """An operator of a plan."""
+    return {
+        "name": name,
+        "kind": kind,
+        "strategy": f"d{data}-r{row}-c{column}",
+        "data": data,
+        "row": row,
+        "column": column,
+        "spare": 1,
+        "layers": 1,
+        "redundant_bytes": 20 * 2**20,
+        "communication_bytes": 40 * 2**20,
+        "memory_bytes": memory_bytes,
+    }

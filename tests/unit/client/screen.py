@@ -7,13 +7,13 @@ from typing import Any
 
 from rich.console import Console
 
-from client.render import render_result
+from client.solving import RENDERERS
 
 
-def shown(result: dict[str, Any], width: int = 100) -> str:
+def shown(result: dict[str, Any], width: int = 100, kind: str = "pipeline") -> str:
     """All of it as text, in so many columns."""
     console = Console(file=io.StringIO(), width=width)
-    render_result(console, result)
+    RENDERERS[kind](console, result)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 

@@ -25,6 +25,15 @@ def test_submit_posts_the_body() -> None:
     assert service.requests[1].headers["cache-control"] == "no-cache"
 
 
+def test_sharding_plans_are_asked_for_at_their_own_address() -> None:
+    service = FakeService()
+    service.on("POST", "/v1/sharding-plans", {"id": "j1"}, status=202)
+    with client_of(service) as client:
+        assert client.submit_sharding({"devices": 4}, fresh=True)["id"] == "j1"
+    assert service.body() == {"devices": 4}
+    assert service.requests[0].headers["cache-control"] == "no-cache"
+
+
 def test_refusal_names_field_and_remedy() -> None:
     service = FakeService()
     refusal = problem(422, "invalid_request", "problem.stages.3.device", "is wrong.", "Give 0.")

@@ -11,12 +11,13 @@ import httpx
 import pytest
 from click.testing import CliRunner, Result
 
-from client import cli, progress
+from client import cli, posting, progress
 from client.api import LoadmasterClient
 from tests.unit.client.fake_service import FakeService, job, problem
-from tests.unit.client.results import two_device_result
+from tests.unit.client.results import sharding_result, two_device_result
 
 POST = ("POST", "/v1/pipeline-schedules")
+POST_SHARDING = ("POST", "/v1/sharding-plans")
 ACCEPTED = {"id": "j1", "state": "queued", "cache": "miss", "queue_position": 2}
 Run = Callable[..., Result]
 
@@ -28,7 +29,8 @@ def service(monkeypatch: pytest.MonkeyPatch) -> FakeService:
     def connect(server: str) -> LoadmasterClient:
         return LoadmasterClient(server, transport=fake.transport)
 
-    monkeypatch.setattr(cli, "LoadmasterClient", connect)
+    for module in (cli, posting):
+        monkeypatch.setattr(module, "LoadmasterClient", connect)
     monkeypatch.setattr(progress, "FIRST_POLL_S", 0.0)
     monkeypatch.delenv("LOADMASTER_SERVER", raising=False)
     return fake
@@ -173,6 +175,89 @@ def test_no_service_is_one_line_on_stderr(
     assert result.stderr.count("\n") == 1
 
 
+@pytest.fixture
+def sharding_file(tmp_path: Path) -> Path:
+    path = tmp_path / "layer.yaml"
+    path.write_text("transformer: {preset: BERT-Large}\ndevices: 2\nsolver: {exact: true}\n")
+    return path
+
+
+def test_shard_posts_the_file_with_the_options_on_top(
+    service: FakeService, run: Run, sharding_file: Path
+) -> None:
+    service.on(*POST_SHARDING, ACCEPTED, status=202)
+    options = ("--devices", "4", "--alpha", "0.1", "--engine", "highs", "--fresh")
+    more = ("--time-limit", "5", "--threads", "1", "--mipgap", "0.01")
+    result = run("shard", sharding_file, *options, *more)
+    assert result.exit_code == 0, result.output
+    assert service.body() == {
+        "transformer": {"preset": "BERT-Large"},
+        "devices": 4,
+        "alpha": 0.1,
+        "solver": {
+            "exact": True,
+            "engine": "highs",
+            "time_limit_s": 5.0,
+            "threads": 1,
+            "mip_gap": 0.01,
+        },
+    }
+    assert service.requests[0].headers["cache-control"] == "no-cache"
+    assert "loadmaster show j1" in result.stdout
+
+
+def test_shard_takes_a_bare_graph_and_a_cluster_by_name(
+    service: FakeService, run: Run, tmp_path: Path
+) -> None:
+    service.on(*POST_SHARDING, ACCEPTED, status=202)
+    path = tmp_path / "graph.json"
+    path.write_text('{"inputs": [], "operators": []}')
+    assert run("shard", path, "--devices", "8xA100-40GB").exit_code == 0
+    graph = {"inputs": [], "operators": []}
+    assert service.body() == {"graph": graph, "devices": "8xA100-40GB"}
+
+
+def test_shard_waits_and_shows_and_stores_the_answer(
+    service: FakeService, run: Run, sharding_file: Path, tmp_path: Path
+) -> None:
+    answer = sharding_result()
+    service.on(*POST_SHARDING, ACCEPTED, status=202)
+    best = {"best_objective_bytes": 48 * 2**20, "lower_bound_bytes": 24 * 2**20, "gap": 0.5}
+    service.on("GET", "/v1/jobs/j1", job("running", phase="ILP", **best), job("succeeded"))
+    service.on("GET", "/v1/jobs/j1/result", answer)
+    output = tmp_path / "result.json"
+    result = run("shard", sharding_file, "--output", output)
+    assert result.exit_code == 0, result.output
+    assert "ILP  best 48.00 MiB  bound 24.00 MiB  gap 50.00 %" in result.stdout
+    assert "Megatron-LM" in result.stdout
+    assert json.loads(output.read_text()) == answer
+
+
+def test_show_renders_a_sharding_plan_as_one(service: FakeService, run: Run) -> None:
+    service.on("GET", "/v1/jobs/j1", job("succeeded", kind="sharding"))
+    service.on("GET", "/v1/jobs/j1/result", sharding_result())
+    result = run("show", "j1")
+    assert result.exit_code == 0
+    assert "data 2, column 2" in result.stdout
+
+
+def test_an_infeasible_sharding_plan_has_its_own_exit_status(
+    service: FakeService, run: Run, sharding_file: Path
+) -> None:
+    infeasible = {
+        "device_memory_bytes": 5,
+        "least_memory_bytes": 7,
+        "smallest_devices": 8,
+        "culprit": "mlp",
+        "remedies": [],
+    }
+    hit = {"id": "j1", "state": "infeasible", "cache": "hit"}
+    service.on(*POST_SHARDING, {**hit, "result": {"infeasibility": infeasible}})
+    result = run("shard", sharding_file, "--wait")
+    assert result.exit_code == 4
+    assert "The fewest devices that would do: 8." in result.stdout
+
+
 def test_fault_in_the_file_is_one_line_on_stderr(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "a.yaml"
     path.write_text("scheduler: {mip_gap: 0.1}\n")
@@ -287,5 +372,5 @@ def test_cancel_says_that_the_solver_is_stopping(service: FakeService, run: Run)
 def test_help_names_the_exit_statuses(run: Run) -> None:
     result = run("--help")
     assert "the problem is infeasible" in result.stdout
-    for command in ("serve", "solve", "jobs", "show", "cancel"):
+    for command in ("serve", "solve", "shard", "jobs", "show", "cancel"):
         assert command in result.stdout

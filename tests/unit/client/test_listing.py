@@ -28,14 +28,14 @@ def test_identifiers_states_and_numbers_are_whole(width: int) -> None:
     table = lines(width, job("infeasible", **LONG), job("cancelled", **LONG, **FIGURES))
     assert len(table) == 3
     assert table[1].split()[:2] == [ID, "infeasible"]
-    assert table[2].startswith(f"{ID}  cancelled   14867.123  24.78 %")
+    assert table[2].startswith(f"{ID}  cancelled   14867.123 ms  24.78 %")
     if width >= 80:
         assert all(len(line) <= width for line in table)
 
 
 def test_long_name_is_cut_on_one_line() -> None:
     assert lines(80, job("succeeded", **LONG, **FIGURES))[1] == (
-        f"{ID}  succeeded  14867.123  24.78 %  GPT-14.2B …"
+        f"{ID}  succeeded  14867.123 ms  24.78 %  GPT-14.…"
     )
 
 
@@ -46,3 +46,11 @@ def test_wide_terminal_shows_everything() -> None:
 
 def test_name_is_shown_as_it_is_but_on_one_line() -> None:
     assert lines(80, job("failed", name="[red]a\nb"))[1].endswith("[red]a b")
+
+
+def test_each_kind_has_its_unit() -> None:
+    sharding = job("succeeded", kind="sharding", best_objective_bytes=3 * 2**30, gap=0.0)
+    table = lines(100, job("succeeded", **FIGURES), sharding, job("queued"))
+    assert "14867.123 ms" in table[1]
+    assert "3.000 GiB" in table[2]
+    assert "–" in table[3]

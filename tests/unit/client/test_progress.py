@@ -58,3 +58,9 @@ def test_bar_cuts_no_number(width: int, limit_s: float | None) -> None:
         bar.show({**STATUS, "state": "succeeded"})
     assert "best 14867.123 ms" in file.getvalue()
     assert "gap 16.26 %" in file.getvalue()
+
+
+def test_a_sharding_plan_is_described_in_bytes() -> None:
+    figures = {"best_objective_bytes": 48 * 2**20, "lower_bound_bytes": 12_345, "gap": 0.5}
+    status = job("running", phase="ILP", kind="sharding", **figures)
+    assert describe(status) == "ILP  best 48.00 MiB  bound 12.06 KiB  gap 50.00 %"

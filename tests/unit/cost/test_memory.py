@@ -10,6 +10,8 @@ from planner.cost.hardware_presets import GIB
 from planner.cost.memory import (
     ActivationShape,
     attention_core_bytes,
+    embedding_activation_bytes,
+    head_activation_bytes,
     layer_activation_bytes,
     layer_input_bytes,
     layer_weight_grad_bytes,
@@ -105,6 +107,19 @@ def test_gated_layer_keeps_gate_up_and_product() -> None:
     size = layer_activation_bytes(model, shape(1, 1, sequence=4096, flash=True))
     assert size == 4096 * 2 * (8 * 4096 + 3 * 11008)
     assert layer_weight_grad_bytes(model, shape(1, 1, sequence=4096)) == size
+
+
+def test_the_norm_outside_the_layers_keeps_its_input_where_it_is() -> None:
+    encoder = read_model("BERT-Large")
+    pre_norm = read_model({"preset": "BERT-Large", "norm_placement": "pre"})
+    one = shape(8, 1, sequence=512)
+    norm_input = 2 * 8 * 512 * 1024
+    assert (
+        embedding_activation_bytes(encoder, one)
+        == embedding_activation_bytes(pre_norm, one) + norm_input
+    )
+    assert head_activation_bytes(encoder, one) == head_activation_bytes(pre_norm, one) - norm_input
+    assert layer_activation_bytes(encoder, one) == layer_activation_bytes(pre_norm, one)
 
 
 def test_single_precision_doubles_all_but_masks() -> None:

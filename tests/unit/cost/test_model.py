@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from planner.cost.model import Model, Norm, PositionEmbeddings, read_model
+from planner.cost.model import Model, Norm, NormPlacement, PositionEmbeddings, read_model
 from planner.cost.model_presets import MODEL_ALIASES, MODEL_PRESETS
 from planner.cost.parameters import (
     count_parameters,
@@ -22,14 +22,18 @@ PUBLISHED = {
     "GPT-2-XL": 1_557_611_200,
     "GPT-3-175B": 174_604_259_328,
     "GPT-1.5B": 1_522_409_472,
+    "GPT-1.7B": 1_652_230_656,
     "GPT-3.6B": 3_559_022_592,
     "GPT-7.1B": 7_047_350_272,
+    "GPT-7.5B": 7_467_786_240,
     "GPT-14.2B": 14_185_516_800,
     "Llama-2-7B": 6_738_415_616,
     "Llama-3-8B": 8_030_261_248,
     "Llama-3-70B": 70_553_706_496,
     "Llama-3-405B": 405_853_388_800,
     "Mixtral-8x7B": 46_702_792_704,
+    # The checkpoint's 335,141,888 less segment embeddings (2 h) and pooler (h^2 + h).
+    "BERT-Large": 335_141_888 - 2 * 1024 - 1024 * 1025,
 }
 
 QWEN_7B = {
@@ -104,6 +108,42 @@ def test_gpt_layer_has_twelve_h_squared_plus_thirteen_h() -> None:
     assert count_parameters(read_model("GPT-14.2B")).layer == 12 * 5520**2 + 13 * 5520
 
 
+def test_a_bert_layer_and_where_its_outer_norm_is() -> None:
+    model = read_model("bert-large-uncased")
+    counts = count_parameters(model)
+    assert counts.layer == 12_596_224
+    assert counts.embedding == (30522 + 512 + 2) * 1024
+    assert counts.head == 0
+    assert embedding_shard(model, 2) == (30720 // 2 + 512 + 2) * 1024
+    assert head_shard(model, 2, shares_embedding=True) == 0
+    decoder = read_model({"preset": "BERT-Large", "architecture": "decoder"})
+    counts = count_parameters(decoder)
+    assert (counts.embedding, counts.head) == ((30522 + 512) * 1024, 2 * 1024)
+
+
+def test_architecture_and_where_norms_are() -> None:
+    def shown(**fields: Any) -> tuple[bool, NormPlacement]:
+        model = read_model(SMALL | fields)
+        return model.causal, model.norm_placement
+
+    assert shown() == (True, NormPlacement.PRE)
+    assert shown(architecture="decoder") == (True, NormPlacement.PRE)
+    assert shown(architecture="encoder") == (False, NormPlacement.POST)
+    assert shown(architecture="encoder", norm_placement="pre") == (False, NormPlacement.PRE)
+    assert shown(norm_placement="post") == (True, NormPlacement.POST)
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes"),
+    [("1.7B", (24, 2304, 24)), ("3.6B", (30, 3072, 32)), ("7.5B", (36, 4096, 32))],
+)
+def test_megatron_models(name: str, sizes: tuple[int, int, int]) -> None:
+    """Narayanan et al. 2021, table 1."""
+    model = read_model(name)
+    assert (model.layers, model.hidden_size, model.heads) == sizes
+    assert model.vocabulary == 51200
+
+
 @pytest.mark.parametrize("name", ["gpt-14.2b", "GPT 14.2B", "14.2B", "gpt_14.2b"])
 def test_names_are_forgiving(name: str) -> None:
     assert read_model(name).name == "GPT-14.2B"
@@ -170,6 +210,8 @@ def read(fields: Any) -> Model:
         (SMALL | {"layers": True}, ("model", "layers"), "whole number"),
         (SMALL | {"hidden": 3}, ("model", "hidden"), "not a known field"),
         (SMALL | {"norm": "batchnorm"}, ("model", "norm"), "layernorm"),
+        (SMALL | {"norm_placement": "both"}, ("model", "norm_placement"), "'pre' or 'post'"),
+        (SMALL | {"architecture": "both"}, ("model", "architecture"), "'decoder' or 'encoder'"),
         (SMALL | {"heads": 3}, ("model", "heads"), "does not divide hidden_size"),
         (SMALL | {"kv_heads": 3}, ("model", "kv_heads"), "does not divide heads"),
         (SMALL | {"gated": True}, ("model", "ffn_hidden_size"), "is required"),

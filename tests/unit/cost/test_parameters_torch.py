@@ -25,6 +25,7 @@ PRESETS = (
     "Llama-2-7B",
     "Llama-3-8B",
     "Mixtral-8x7B",
+    "BERT-Large",
 )
 
 

@@ -186,6 +186,15 @@ def test_profile_overrides_what_it_names() -> None:
     assert sum("profile" in note["what"] for note in resolved.notes) == 6
 
 
+def test_notes_tell_decoders_from_encoders() -> None:
+    def attention(model: str) -> str:
+        notes = resolve(model, "2xA100-80GB", {"micro_batches": 8}).notes
+        return next(note["value"] for note in notes if note["what"] == "attention")
+
+    assert attention("GPT-2") == "flash (scores not stored, causal half computed)"
+    assert attention("BERT-Large") == "flash (scores not stored, all computed)"
+
+
 def test_notes_say_what_was_assumed() -> None:
     notes = resolve("Mixtral-8x7B", "4x8xH100", {"micro_batches": 8, "pipeline_parallel": 32}).notes
     assert all(note["what"] and note["value"] and note["basis"] for note in notes)

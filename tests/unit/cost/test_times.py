@@ -54,6 +54,13 @@ def test_flash_attention_halves_scores_and_repeats_them() -> None:
     assert flops.backward_input == unit * (24 * 2304 + 5 * 1024)
 
 
+def test_flash_attention_of_an_encoder_has_nothing_to_skip() -> None:
+    flops = layer_flops(read_model("BERT-Large"), shape(flash=True, sequence=512))
+    unit = 512 * 1024
+    assert flops.forward == unit * (24 * 1024 + 4 * 512)
+    assert flops.backward_input == unit * (24 * 1024 + 10 * 512)
+
+
 def test_tensor_parallelism_splits_the_work() -> None:
     model = read_model("Llama-3-70B")
     whole, part = layer_flops(model, shape()), layer_flops(model, shape(8))

@@ -8,12 +8,12 @@ import pytest
 
 from planner.pipeline.options import SolveOptions
 from planner.pipeline.problem import PipelineProblem
-from planner.pipeline.progress import SilentReporter, never
 from planner.pipeline.schedule import TimedOp
 from planner.pipeline.solve import run
 from planner.pipeline.spec import AS_POSTED, Candidate, PipelineSpec
 from planner.pipeline.timing import schedule_from_ops
 from planner.pipeline.verify import verify
+from planner.progress import SilentReporter, never
 from tests.unit.pipeline.milp.brute_force import ExhaustiveSearch, TooLarge
 from tests.unit.pipeline.milp.random_problems import random_problem
 
@@ -30,8 +30,8 @@ def solve(problem: PipelineProblem) -> tuple[int, int, bool]:
     ops = [TimedOp(**op) for op in answer["document"]["schedule"]["ops"]]
     assert verify(problem, schedule_from_ops(problem, ops)) == []
     bounds = answer["document"]["certificate"]["bounds"]
-    assert answer["lower_bound_ns"] == max(bound["value_ns"] for bound in bounds)
-    return answer["objective_ns"], answer["lower_bound_ns"], answer["proven_optimal"]
+    assert answer["lower_bound"] == max(bound["value_ns"] for bound in bounds)
+    return answer["objective"], answer["lower_bound"], answer["proven_optimal"]
 
 
 @pytest.mark.slow

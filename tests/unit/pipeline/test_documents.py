@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from planner.errors import SpecError
 from planner.pipeline.documents import problem_to_document, read_problem
+from planner.pipeline.feasibility.decide import sequential_schedule
 from planner.pipeline.problem import Duplex, MicroBatchOrder, Objective
 from tests import referee
 from tests.problems import problem_documents, uniform_document
@@ -242,8 +243,8 @@ def test_a_bad_number_that_may_be_a_list_is_named_by_field_and_index(path: Path)
 
 def test_the_largest_number_is_accepted() -> None:
     document = full_document()
-    set_at(document, ("stages", 1, "forward_ns"), 2**53 - 1)
-    assert read_problem(document).stages[1].forward_ns == (2**53 - 1,) * 3
+    set_at(document, ("stages", 1, "activation_bytes"), 2**53 - 1)
+    assert read_problem(document).stages[1].activation_bytes == (2**53 - 1,) * 3
 
 
 def remove(*path: str | int) -> Callable[[dict[str, Any]], None]:
@@ -342,3 +343,19 @@ def test_a_list_of_millions_is_refused_before_its_entries_are_read(
         read_problem(full_document() | field, ("problem",))
     assert time.monotonic() - started < 5
     assert caught.value.path == path
+
+
+def test_times_that_no_json_number_could_add_up_are_refused() -> None:
+    """The longest schedule, one operation after the other, has to stay below 2^53."""
+    document: dict[str, Any] = {
+        "micro_batches": 2,
+        "devices": [{"epilogue_ns": 1}],
+        "stages": [{"device": 0, "forward_ns": 2**50, "backward_input_ns": 2**52 - 2**50 - 1}],
+    }
+    assert sequential_schedule(read_problem(document)).makespan_ns == 2**53 - 1
+    document["devices"][0]["epilogue_ns"] = 2
+    with pytest.raises(SpecError) as caught:
+        read_problem(document, ("problem",))
+    assert caught.value.path == ("problem", "stages", 0, "backward_input_ns")
+    assert "9007199254740992 ns" in caught.value.message
+    assert "at most 9007199254740991" in caught.value.remedy

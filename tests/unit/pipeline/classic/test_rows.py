@@ -92,7 +92,7 @@ def test_rows_that_fit_are_valid(problem: PipelineProblem) -> None:
 
 
 def test_placements_of_a_one_chunk_problem() -> None:
-    rows = comparison_rows(uniform_problem(offload_bytes=3, offload_ns=2, reload_ns=2))
+    rows = list(comparison_rows(uniform_problem(offload_bytes=3, offload_ns=2, reload_ns=2)))
     assert [row.name for row in rows][-1] == "PipeOffload"
     assert {row.name: row.placement for row in rows} == {
         **dict.fromkeys([*ONE_CHUNK, "PipeOffload"], Placement.AS_POSTED),

@@ -10,13 +10,13 @@ class Remembering:
 
     def __init__(self) -> None:
         self.lines: list[str] = []
-        self.bounds: list[int] = []
+        self.bounds: list[float] = []
 
     def log(self, line: str) -> None:
         self.lines.append(line)
 
-    def bound(self, name: str, value_ns: int) -> None:
-        self.bounds.append(value_ns)
+    def bound(self, name: str, value: float) -> None:
+        self.bounds.append(value)
 
 
 def settings(

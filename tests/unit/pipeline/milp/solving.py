@@ -18,13 +18,13 @@ class Remembering:
 
     def __init__(self) -> None:
         self.lines: list[str] = []
-        self.bounds: list[tuple[str, int]] = []
+        self.bounds: list[tuple[str, float]] = []
 
     def log(self, line: str) -> None:
         self.lines.append(line)
 
-    def bound(self, name: str, value_ns: int) -> None:
-        self.bounds.append((name, value_ns))
+    def bound(self, name: str, value: float) -> None:
+        self.bounds.append((name, value))
 
 
 def settings(

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from planner.errors import SolverCrash
+from planner.milp import cbc, highs
 from planner.pipeline.documents import read_problem
 from planner.pipeline.feasibility.decide import sequential_schedule
-from planner.pipeline.milp import cbc, highs
 from planner.pipeline.milp.improve import improve
-from planner.pipeline.milp.process import run_supervised
 from planner.pipeline.verify import verify
+from tests.unit.milp.children import fake_solver
 from tests.unit.pipeline.milp.problems import GIB, MS, balanced
 from tests.unit.pipeline.milp.solving import Engine, Remembering, never, settings, stop_after
 
@@ -56,13 +52,6 @@ def test_stop_ends_the_engine_and_keeps_what_it_has(engine: Engine) -> None:
         assert not verify(HARD, outcome.schedule)
 
 
-def fake_solver(folder: Path, body: str) -> Path:
-    path = folder / "solver"
-    path.write_text("#!/bin/sh\n" + body)
-    path.chmod(0o755)
-    return path
-
-
 @pytest.mark.parametrize(
     ("body", "message"),
     [
@@ -89,63 +78,6 @@ def test_a_missing_executable_is_a_crash(tmp_path: Path, monkeypatch: pytest.Mon
     problem = balanced(2, 2)
     with pytest.raises(SolverCrash, match="cannot be started"):
         improve(problem, sequential_schedule(problem), settings(), Remembering(), never)
-
-
-def test_a_solver_that_ignores_sigint_is_killed(tmp_path: Path) -> None:
-    path = fake_solver(tmp_path, "trap '' INT\necho going\nwhile :; do sleep 0.1; done\n")
-    lines: list[str] = []
-    begun = time.monotonic()
-    end = run_supervised([path], time_limit_s=0.5, should_stop=never, on_line=lines.append)
-    assert time.monotonic() - begun < 0.5 + ROOM_S
-    assert (end.interrupted, end.killed, end.returncode) == ("time_limit", True, -signal.SIGKILL)
-    assert lines == ["going"]
-
-
-def test_an_error_while_following_the_log_leaves_no_solver(tmp_path: Path) -> None:
-    path = fake_solver(tmp_path, "echo $$\nwhile :; do sleep 0.1; done\n")
-    pids: list[int] = []
-
-    def fail(line: str) -> None:
-        pids.append(int(line))
-        raise RuntimeError("no room for the log")
-
-    with pytest.raises(RuntimeError):
-        run_supervised([path], time_limit_s=30, should_stop=never, on_line=fail)
-    with pytest.raises(ProcessLookupError):
-        os.kill(pids[0], 0)
-
-
-PARENT = """
-import sys
-from planner.pipeline.milp.process import run_supervised
-run_supervised(
-    sys.argv[1:],
-    time_limit_s=60,
-    should_stop=lambda: False,
-    on_line=lambda line: print(line, flush=True),
-)
-"""
-
-
-def test_the_solver_dies_with_its_parent(tmp_path: Path) -> None:
-    path = fake_solver(tmp_path, "echo $$\nexec sleep 60\n")
-    arguments = [sys.executable, "-c", PARENT, str(path)]
-    with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as parent:
-        assert parent.stdout is not None
-        solver = int(parent.stdout.readline())
-        parent.kill()
-    deadline = time.monotonic() + 5
-    while time.monotonic() < deadline and _is_running(solver):
-        time.sleep(0.05)
-    assert not _is_running(solver)
-
-
-def _is_running(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return state != "Z"
 
 
 @pytest.mark.parametrize("engine", ENGINES)

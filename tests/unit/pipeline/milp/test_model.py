@@ -18,7 +18,6 @@ from planner.pipeline.milp.relabel import (
     renumber_problem,
     renumber_schedule,
 )
-from planner.pipeline.milp.scale import SizeScale
 from planner.pipeline.milp.start import start_values
 from planner.pipeline.milp.window import Window
 from planner.pipeline.objective import objective_ns
@@ -163,20 +162,6 @@ def test_times_without_a_divisor_are_scaled_down() -> None:
     truth = 453_000_004
     bound = model.bound_ns(model.build.units(truth), 12)
     assert truth * (1 - 1e-5) < bound <= truth
-
-
-@pytest.mark.parametrize(
-    ("limit", "sizes", "exact"),
-    [(4 * GIB, [GIB, GIB // 2], True), (357019156, [174483046, 87241523], False)],
-)
-def test_sizes_become_whole_and_never_stricter(limit: int, sizes: list[int], exact: bool) -> None:
-    scale = SizeScale(limit, sizes)
-    assert scale.room(limit) <= 1_000_000
-    for count in range(1, 5):
-        total = sum(sizes) * count
-        if total <= limit:
-            assert sum(map(scale.used, sizes)) * count <= scale.room(limit)
-    assert all((scale.used(size) == scale.room(size)) == exact for size in sizes)
 
 
 def test_a_written_model_keeps_its_numbers(tmp_path: Path) -> None:

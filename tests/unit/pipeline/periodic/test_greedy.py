@@ -14,7 +14,7 @@ from planner.pipeline.documents import problem_to_document, read_problem
 from planner.pipeline.feasibility.decide import find_infeasibility
 from planner.pipeline.kernel.tables import ops_at, tables_of
 from planner.pipeline.periodic.greedy import SHARES, GreedyPolicy, greedy_starts
-from planner.pipeline.periodic.long import direct_schedule
+from planner.pipeline.periodic.long import direct_schedules
 from planner.pipeline.periodic.one_chunk import one_chunk_of
 from planner.pipeline.periodic.shorten import with_micro_batches
 from planner.pipeline.problem import PipelineProblem
@@ -97,7 +97,7 @@ def half_of_memory(devices_per_link: int, *, unequal: bool) -> PipelineProblem:
 def test_half_of_the_memory_does_with_offloads(devices_per_link: int, unequal: bool) -> None:
     problem = half_of_memory(devices_per_link, unequal=unequal)
     bound_ns = lower_bounds(problem)[0].value_ns
-    schedule = direct_schedule(problem, lower_bound_ns=round(1.03 * bound_ns))
+    *_, schedule = direct_schedules(problem, lower_bound_ns=round(1.03 * bound_ns))
     assert schedule is not None
     assert schedule.offloads > 0
     violations, _ = check(problem_to_document(problem), schedule.to_document(None))

@@ -18,7 +18,7 @@ from planner.pipeline.objective import objective_ns
 from planner.pipeline.orders import orders_of
 from planner.pipeline.periodic import direct, extend
 from planner.pipeline.periodic.extend import extended
-from planner.pipeline.periodic.long import direct_schedule, extended_schedule, long_schedule
+from planner.pipeline.periodic.long import direct_schedules, extended_schedule, long_schedules
 from planner.pipeline.periodic.sequences import sequences_of_orders, time_sequences
 from planner.pipeline.periodic.shorten import short_count, with_micro_batches
 from planner.pipeline.problem import PipelineProblem
@@ -38,6 +38,22 @@ def _short_search(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def never_asked(problem: PipelineProblem) -> Schedule | None:
     raise AssertionError("nothing short to solve")
+
+
+def direct_schedule(problem: PipelineProblem, **options: Any) -> Schedule | None:
+    """The last and best of what is made at once."""
+    return _last_and_best(problem, list(direct_schedules(problem, **options)))
+
+
+def long_schedule(problem: PipelineProblem, *arguments: Any) -> Schedule | None:
+    found = list(long_schedules(problem, *arguments))
+    return min(found, key=lambda schedule: objective_ns(problem, schedule), default=None)
+
+
+def _last_and_best(problem: PipelineProblem, found: list[Schedule]) -> Schedule | None:
+    values = [objective_ns(problem, schedule) for schedule in found]
+    assert values == sorted(values, reverse=True)
+    return found[-1] if found else None
 
 
 def sequential(problem: PipelineProblem) -> Schedule | None:

@@ -13,10 +13,10 @@ from planner.errors import OrderError
 from planner.pipeline.bounds.lower_bounds import lower_bounds
 from planner.pipeline.objective import objective_ns
 from planner.pipeline.problem import PipelineProblem
-from planner.pipeline.progress import never
 from planner.pipeline.schedule import Schedule
 from planner.pipeline.search.local_search import SearchSettings, local_search
 from planner.pipeline.verify import verify
+from planner.progress import never
 from tests.benchmark_problems import benchmark_problem
 from tests.brute_force import least_objective
 from tests.problems import problems

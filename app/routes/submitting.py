@@ -1,0 +1,89 @@
+"""What the routes that take a request for a plan have in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from fastapi import Depends, Header, Query, Request, Response
+from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import JSONResponse
+
+from app.dependencies import Services
+from app.errors import (
+    BodyTooLarge,
+    DatabaseUnavailable,
+    InvalidRequest,
+    LimitExceeded,
+    MalformedBody,
+    UnsupportedMediaType,
+)
+from app.json_body import read_json_object
+from app.routes.answers import submitted
+from app.schemas.problems import problem_responses
+from app.services.plan_requests import PlanRequests
+from app.services.waiting import wait_until, wanted_wait_s
+
+
+@dataclass(frozen=True)
+class Manner:
+    """How a request is to be answered."""
+
+    validate_only: bool
+    fresh: bool
+    prefer: str | None
+
+
+def _manner(
+    validate_only: Annotated[bool, Query(description="Resolve and bound only.")] = False,
+    cache_control: Annotated[
+        str | None, Header(description="`no-cache`: solve afresh, whatever is stored.")
+    ] = None,
+    prefer: Annotated[
+        str | None,
+        Header(description="`wait=N`: answer within N seconds, or as soon as it is over."),
+    ] = None,
+) -> Manner:
+    return Manner(validate_only, "no-cache" in (cache_control or "").lower(), prefer)
+
+
+MannerDep = Annotated[Manner, Depends(_manner)]
+
+
+def body_of(schema: str) -> dict[str, Any]:
+    """What the OpenAPI document says about a body that the route reads itself."""
+    reference = {"$ref": f"#/components/schemas/{schema}"}
+    content = {"application/json": {"schema": reference}}
+    return {"requestBody": {"required": True, "content": content}}
+
+
+def responses(preview: str) -> dict[int | str, dict[str, Any]]:
+    """The answers of such a route; `preview` is what `validate_only` returns."""
+    return {
+        200: {
+            "description": "Over already (a stored result, or the wait sufficed): `id`, `state`, "
+            f"`cache`, `links` and `result` (or `error`). With `validate_only`: {preview}."
+        },
+        **problem_responses(
+            MalformedBody,
+            BodyTooLarge,
+            UnsupportedMediaType,
+            InvalidRequest,
+            LimitExceeded,
+            DatabaseUnavailable,
+        ),
+    }
+
+
+async def submit(
+    request: Request, services: Services, plans: PlanRequests[Any], manner: Manner
+) -> Response:
+    """Make a job of a request, and wait for it if that is asked for."""
+    body = await read_json_object(request, services.settings.max_body_bytes)
+    if manner.validate_only:
+        return JSONResponse(await run_in_threadpool(plans.preview, body))
+    job_id = await run_in_threadpool(plans.submit, body, fresh=manner.fresh)
+    jobs = services.jobs
+    wait_s = wanted_wait_s(manner.prefer, services.settings.max_wait_s)
+    await wait_until(lambda: run_in_threadpool(jobs.is_over, job_id), wait_s)
+    return submitted(await run_in_threadpool(jobs.outcome, job_id), waited_s=wait_s)

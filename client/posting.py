@@ -1,0 +1,156 @@
+"""The commands that post a request: `solve` (a pipeline schedule), `shard` (a sharding plan)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from client.api import DEFAULT_SERVER, Document, LoadmasterClient
+from client.configuration import read_request, read_sharding_request
+from client.errors import EXIT_INTERRUPTED
+from client.options import FiniteFloatRange, posting_options
+from client.output import check_output
+from client.solving import answer_of, finish, terminal, time_limit_s, with_options
+
+Submit = Callable[[LoadmasterClient], Document]
+
+
+@click.command("solve")
+@posting_options(
+    ("auto", "cbc", "highs", "cp_sat"),
+    "auto runs every step; the others name the exact engine to use.",
+)
+@click.option(
+    "--iterations",
+    type=click.IntRange(1),
+    help="Iterations of the search in place of a time limit: a reproducible answer.",
+)
+@click.option("--seed", type=click.IntRange(0), help="Of what is drawn at random.")
+def solve_command(
+    file: Path,
+    wait: bool,
+    time_limit: float | None,
+    iterations: int | None,
+    engine: str | None,
+    threads: int | None,
+    seed: int | None,
+    mipgap: float | None,
+    fresh: bool,
+    output: Path | None,
+    server: str,
+) -> None:
+    """Post FILE (YAML or JSON) to be solved. Options win over what the file says."""
+    check_output(output)
+    options = {
+        "time_limit_s": time_limit,
+        "search_iterations": iterations,
+        "engine": engine,
+        "threads": threads,
+        "seed": seed,
+        "mip_gap": mipgap,
+    }
+    body = with_options(read_request(file), options)
+    _post(
+        lambda client: client.submit(body, fresh=fresh),
+        kind="pipeline",
+        limit_s=time_limit_s(body),
+        wait=wait,
+        output=output,
+        server=server,
+    )
+
+
+@click.command("shard")
+@posting_options(("cbc", "highs"), "The exact engine to use; cbc unless named.")
+@click.option(
+    "--devices", help="How many devices, or a cluster such as 8xA100-40GB, to shard over."
+)
+@click.option(
+    "--alpha",
+    type=FiniteFloatRange(0),
+    help="Bytes of redundancy that a communicated byte is worth.",
+)
+def shard_command(
+    file: Path,
+    wait: bool,
+    time_limit: float | None,
+    engine: str | None,
+    threads: int | None,
+    mipgap: float | None,
+    devices: str | None,
+    alpha: float | None,
+    fresh: bool,
+    output: Path | None,
+    server: str,
+) -> None:
+    """Post FILE (YAML or JSON) for a sharding plan: which operator is split how over the devices.
+
+    Options win over what the file says.
+    """
+    check_output(output)
+    options = {
+        "time_limit_s": time_limit,
+        "engine": engine,
+        "threads": threads,
+        "mip_gap": mipgap,
+    }
+    body = with_options(read_sharding_request(file), options)
+    if devices is not None:
+        body["devices"] = int(devices) if devices.isdecimal() else devices
+    if alpha is not None:
+        body["alpha"] = alpha
+    _post(
+        lambda client: client.submit_sharding(body, fresh=fresh),
+        kind="sharding",
+        limit_s=time_limit_s(body),
+        wait=wait,
+        output=output,
+        server=server,
+    )
+
+
+def _post(
+    submit: Submit,
+    *,
+    kind: str,
+    limit_s: float | None,
+    wait: bool,
+    output: Path | None,
+    server: str,
+) -> None:
+    """Post, and wait for the answer and show it if that is asked for."""
+    console = terminal()
+    with LoadmasterClient(server) as client:
+        submission = submit(client)
+        job_id = submission["id"]
+        if not (wait or output):
+            _say_accepted(submission, server)
+            return
+        try:
+            result = answer_of(client, submission, console, limit_s)
+        except KeyboardInterrupt:
+            words = _server_words(server)
+            click.echo(
+                f"\njob {job_id} goes on without you\n"
+                f"  look again:          loadmaster show {job_id}{words}\n"
+                f"  stop, keep its best: loadmaster cancel {job_id}{words}",
+                err=True,
+            )
+            sys.exit(EXIT_INTERRUPTED)
+        sys.exit(finish(console, kind, result, output))
+
+
+def _say_accepted(submission: dict[str, Any], server: str) -> None:
+    job_id = submission["id"]
+    position = submission.get("queue_position")
+    queue = f", position {position} in the queue" if position else ""
+    click.echo(f"job {job_id}: {submission['state']} ({submission['cache']}{queue})")
+    click.echo(f"look: loadmaster show {job_id}{_server_words(server)}")
+
+
+def _server_words(server: str) -> str:
+    return "" if server == DEFAULT_SERVER else f" --server {server}"

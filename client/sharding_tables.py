@@ -1,0 +1,106 @@
+"""The tables of a sharding plan: its operators, its rivals, and other points of the trade-off."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.table import Table
+
+from client.figures import SizeUnit, size_unit
+from client.tables import Column, contrasting_table, fits_cell, plain_table, texts
+
+OURS = "Loadmaster"
+ROLES = ("data", "row", "column")
+MEMORY, PEAK, REDUNDANT, SENT = "Memory", "Peak", "Redundant", "Sent"
+KIND, LAYERS, OBJECTIVE, SPEED = "Kind", "Layers", "Objective", "Throughput\nto Megatron"
+
+Row = Mapping[str, Any]
+
+
+def strategy_words(operator: Row) -> str:
+    """How an operator is split: "data 2, column 2"; "whole" where it is not."""
+    parts = [f"{role} {operator[role]}" for role in ROLES if operator[role] > 1]
+    if "sp" in operator["strategy"].split("-"):
+        parts.append("sequence")
+    if operator["spare"] > 1:
+        parts.append(f"repeated on {operator['spare']}")
+    return ", ".join(parts) or "whole"
+
+
+def operator_table(operators: Sequence[Row], width: int) -> Table:
+    """Each operator's strategy, and what one device holds and sends for it in all layers."""
+    sizes = (MEMORY, "memory_bytes"), (REDUNDANT, "redundant_bytes"), (SENT, "communication_bytes")
+    layers = Column(LAYERS, texts(str(operator["layers"]) for operator in operators), True)
+    is_folded = any(operator["layers"] > 1 for operator in operators)
+    columns = [
+        Column("Operator", texts(operator["name"] for operator in operators)),
+        Column(KIND, texts(operator["kind"] for operator in operators)),
+        *([layers] if is_folded else []),
+        Column("Strategy", texts(map(strategy_words, operators))),
+        *_size_columns({name: [row[key] for row in operators] for name, key in sizes}),
+    ]
+    return plain_table(columns, width, _headings(columns, KIND, SENT, REDUNDANT, LAYERS))
+
+
+def baseline_table(plan: Row, baselines: Sequence[Row], width: int) -> Table:
+    """The plan against those baselines that are applicable, on the same cost model."""
+    rows = [{**plan, "name": OURS, "fits": True}, *filter(is_applicable, baselines)]
+    figures = {
+        MEMORY: [row["memory_bytes"] for row in rows],
+        PEAK: [row["predicted_peak_bytes"] for row in rows],
+        REDUNDANT: [row["redundant_bytes"] for row in rows],
+        SENT: [row["communication_bytes"] + row["resharding_bytes"] for row in rows],
+        OBJECTIVE: [row["objective"] for row in rows],
+    }
+    columns = [
+        Column("Plan", texts(row["name"] for row in rows)),
+        *_size_columns(figures),
+        Column(SPEED, texts(_ratio(row["relative_throughput"]) for row in rows), True),
+        Column("Fits", [fits_cell(row["fits"]) for row in rows]),
+    ]
+    return contrasting_table(columns, width, _headings(columns, OBJECTIVE, PEAK, SPEED, SENT))
+
+
+def trade_off_table(points: Sequence[Row], plan: Row, width: int) -> Table:
+    """Other plans of the same graph: those of a front, or of several weights of communication.
+
+    The one that is the plan says so; a weight for which there is no plan has dashes.
+    """
+    figures = {
+        REDUNDANT: [point.get("redundant_bytes") for point in points],
+        SENT: [point.get("communication_bytes") for point in points],
+        MEMORY: [point.get("memory_bytes") for point in points],
+    }
+    alphas = Column("Alpha", texts(f"{point.get('alpha', 0):g}" for point in points), True)
+    marks = ["this plan" if point.get("choice") == plan["choice"] else "" for point in points]
+    columns = [
+        *([alphas] if "alpha" in points[0] else []),
+        *_size_columns(figures),
+        Column("", texts(marks)),
+    ]
+    return plain_table(columns, width, ())
+
+
+def is_applicable(baseline: Row) -> bool:
+    """Whether a baseline has a plan of this graph at all; otherwise its reason says why not."""
+    return bool(baseline["applicable"])
+
+
+def _size_columns(figures: Mapping[str, Sequence[float | None]]) -> list[Column]:
+    """Columns of sizes, all in the same unit, which their headings name."""
+    unit = size_unit(size for sizes in figures.values() for size in sizes)
+    return [_size_column(heading, sizes, unit) for heading, sizes in figures.items()]
+
+
+def _size_column(heading: str, sizes: Sequence[float | None], unit: SizeUnit) -> Column:
+    return Column(f"{heading}\n{unit.name}", texts(map(unit.figure, sizes)), True)
+
+
+def _headings(columns: Sequence[Column], *names: str) -> list[str]:
+    """The whole headings of these columns, in the order of the names."""
+    return [c.heading for name in names for c in columns if c.heading.startswith(name)]
+
+
+def _ratio(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"

@@ -1,0 +1,92 @@
+"""What is proven about a plan, and among which plans it is best."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from planner.sharding.instance import Plan
+from planner.sharding.proof import is_better
+from planner.sharding.stage_answer import StageAnswer
+from planner.sharding.verify import VERIFIER, find_violations
+
+
+def certificate_of(answer: StageAnswer) -> dict[str, Any]:
+    """The `certificate` part of an answer.
+
+    `layers_apart_bound` is the least objective of plans whose layers may differ, without a memory
+    limit: null if nothing is folded or it is not known.
+    """
+    found, limit_bytes, proof = answer.found, answer.limit_bytes, answer.proof
+    plan, apart = found.plan, answer.layers_apart
+    assert plan is not None
+    return {
+        "verified": not find_violations(found.instance, plan),
+        "verifier": VERIFIER,
+        "proven_optimal": plan.status == "optimal",
+        "objective": plan.objective,
+        "lower_bound": plan.lower_bound,
+        "gap": gap(plan.objective, plan.lower_bound),
+        "proof": None if proof is None else {"ilp": proof.ilp, "elimination": proof.elimination},
+        "fits": limit_bytes is None
+        or (plan.memory_bytes <= limit_bytes and (found.peak_bytes or 0) <= limit_bytes),
+        "layers_apart_bound": None if apart is None else apart.objective,
+        "scope": [*_layers(answer), *_transient(answer)],
+    }
+
+
+def gap(objective: float, bound: float | None) -> float | None:
+    """Relative distance of a plan from its bound."""
+    if bound is None:
+        return None
+    return round((objective - bound) / objective, 6) if objective else 0.0
+
+
+def _layers(answer: StageAnswer) -> Iterator[str]:
+    """Whether layers that differ would be better than those of a folded plan."""
+    repeat, plan = answer.formulation.graph.repeat, answer.found.plan
+    assert plan is not None
+    if repeat is None or repeat.count == 1:
+        return
+    alike = f"among plans that split all {repeat.count} layers alike"
+    apart = answer.layers_apart
+    if apart is None:
+        yield f"{alike}; with solver.exact each layer gets strategies of its own"
+    elif not is_better(apart, plan):
+        yield (
+            f"among all plans: none whose {repeat.count} layers differ is better, which exact "
+            "elimination of all layers' operators shows"
+        )
+    elif answer.limit_bytes is None:
+        yield (
+            f"{alike}; the best plan whose layers differ has an objective of "
+            f"{apart.objective:.0f}, {_share(apart, plan)} less, which solver.exact finds"
+        )
+    else:
+        yield (
+            f"{alike}; no plan whose layers differ has an objective below {apart.objective:.0f} "
+            f"({_share(apart, plan)} less), and solver.exact says what fits"
+        )
+
+
+def _share(better: Plan, plan: Plan) -> str:
+    percent = 100 * (plan.objective - better.objective) / plan.objective
+    return f"{percent:.0f} %" if percent >= 10 else f"{percent:.2g} %"
+
+
+def _transient(answer: StageAnswer) -> Iterator[str]:
+    """Where what is needed for a moment made the plan keep less than the devices hold."""
+    limit, kept = answer.limit_bytes, answer.found.instance.device_memory_bytes
+    if answer.found.found_by == "local search" and answer.found.status != "optimal":
+        yield (
+            "found by local search among plans whose predicted peak fits; the bound leaves out "
+            "what is needed for a moment"
+        )
+    if limit is None or kept is None or kept >= limit:
+        return
+    bound = answer.found.bound_of_all
+    yield (
+        f"among plans that keep at most {kept} of the {limit} bytes, so that what is needed for a "
+        "moment fits on top"
+        + ("" if bound is None else f"; no plan that keeps more is below {bound:.0f}")
+    )

@@ -1,0 +1,193 @@
+"""The best plan of one formulation: instance, reductions, ILP, verification, predicted peak."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from planner.sharding.build import Formulation
+from planner.sharding.fitting import Fitting
+from planner.sharding.ilp.solve import IlpResult, solve_instance
+from planner.sharding.instance import Instance, Plan, totals
+from planner.sharding.options import SolveOptions
+from planner.sharding.peak import predicted_peak_bytes
+from planner.sharding.reduce import reduce_instance
+from planner.sharding.restrict import least_memory_bytes, unreduced
+from planner.sharding.verify import find_violations
+
+FoundStatus = Literal["optimal", "feasible", "infeasible", "no_plan"]
+
+PEAK_ROUNDS = 6
+LEAST_SOLVE_S = 0.5
+FITTING_SHARE, LONGEST_FITTING_S = 0.25, 5.0
+"""Of the time left, and seconds, for local search where a plan's peak is too high."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """When a solve has to end: at `deadline` (of `time.monotonic`) or when asked to."""
+
+    deadline: float
+    should_stop: Callable[[], bool]
+    log: Callable[[str], None]
+
+    def seconds_left(self) -> float:
+        """Until the deadline; a solve begun late still gets a moment."""
+        return max(LEAST_SOLVE_S, self.deadline - time.monotonic())
+
+    def share(self, parts: int) -> Budget:
+        """The first of so many equal parts of the time that is left."""
+        now = time.monotonic()
+        return replace(self, deadline=now + max(0.0, self.deadline - now) / parts)
+
+    def is_over(self) -> bool:
+        """Whether nothing new should be begun."""
+        return time.monotonic() >= self.deadline or self.should_stop()
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search for a plan came to.
+
+    The instance's memory limit is what the plan may keep: less than the devices have where
+    transient memory comes on top. `peak_bytes` is the predicted peak of the plan, or, where none
+    was found that fits (`no_plan`), the least memory, kept or held for a moment, of those looked
+    at. `bound_of_all` holds for the plans that keep more than the instance allows as well.
+    """
+
+    instance: Instance
+    plan: Plan | None
+    status: FoundStatus
+    peak_bytes: int | None
+    ilp: IlpResult
+    bound_of_all: float | None
+    reduced_operators: int
+    reduced_strategies: int
+    found_by: Literal["ILP", "local search"] = "ILP"
+
+
+def find_plan(
+    formulation: Formulation,
+    alpha: float,
+    limit_bytes: int | None,
+    options: SolveOptions,
+    budget: Budget,
+) -> Found:
+    """The plan of least objective whose predicted peak fits in `limit_bytes`.
+
+    What a plan keeps is limited in the ILP; what it needs for a moment on top (resharded copies,
+    gradients at work) is only known once it is there. Where both together exceed the limit, the
+    limit of what is kept is lowered by the excess and the search repeated, down to the least that
+    any plan keeps. Since plans that keep more may need less on top, local search looks at those.
+    """
+    first = found = _solve(formulation, formulation.instance(alpha, limit_bytes), options, budget)
+    if limit_bytes is None or first.plan is None or _fits(first, limit_bytes):
+        return found
+    least_bytes = least_memory_bytes(first.instance)
+    starts = []
+    for rounds_left in reversed(range(PEAK_ROUNDS)):
+        plan = found.plan
+        if plan is None or _fits(found, limit_bytes):
+            break
+        assert found.peak_bytes is not None
+        starts.append(plan.choice)
+        if plan.memory_bytes <= least_bytes:
+            break
+        # The limit may be loose: what counts is what this plan keeps.
+        kept_bytes = plan.memory_bytes - (found.peak_bytes - limit_bytes)
+        kept_bytes = max(least_bytes, kept_bytes if rounds_left else 0)
+        found = _solve(formulation, formulation.instance(alpha, kept_bytes), options, budget)
+    if found.plan is not None:
+        starts.insert(0, found.plan.choice)
+    return _best_fitting(formulation, limit_bytes, first, found, starts, budget)
+
+
+def _best_fitting(
+    formulation: Formulation,
+    limit_bytes: int,
+    first: Found,
+    found: Found,
+    starts: Sequence[tuple[int, ...]],
+    budget: Budget,
+) -> Found:
+    """The better of the ILP's plan that keeps less, if that fits, and local search's."""
+    now = time.monotonic()
+    deadline = now + min(LONGEST_FITTING_S, FITTING_SHARE * max(0.0, budget.deadline - now))
+    search = Fitting(formulation, first.instance, limit_bytes, deadline, budget.should_stop)
+    choice = search.run([*starts, *_by_one_role(formulation)])
+    if choice is not None:
+        sums = totals(first.instance, choice)
+        objective = sums.objective(first.instance.alpha)
+        if found.plan is None or not _fits(found, limit_bytes) or objective < found.plan.objective:
+            bound = first.bound_of_all
+            own = Plan(choice, objective, sums.memory_bytes, "feasible", bound)
+            peak_bytes = search.peak_bytes(choice)
+            return replace(
+                first,
+                plan=own,
+                status="feasible",
+                peak_bytes=peak_bytes,
+                found_by="local search",
+            )
+    if _fits(found, limit_bytes):
+        return replace(found, bound_of_all=first.bound_of_all)
+    return replace(first, plan=None, status="no_plan", peak_bytes=search.least_needed_bytes)
+
+
+def _fits(found: Found, limit_bytes: int) -> bool:
+    return found.peak_bytes is not None and found.peak_bytes <= limit_bytes
+
+
+def _by_one_role(formulation: Formulation) -> Iterator[tuple[int, ...]]:
+    """Plans that split all operators by one role, as far as they can be."""
+    for role in range(3):
+        choice = []
+        for own in formulation.strategies:
+            degrees = [strategy.degrees[role] for strategy in own]
+            choice.append(degrees.index(max(degrees)))
+        yield tuple(choice)
+
+
+def _solve(
+    formulation: Formulation, instance: Instance, options: SolveOptions, budget: Budget
+) -> Found:
+    reduced = reduce_instance(instance) if options.reductions else unreduced(instance)
+    result = solve_instance(
+        reduced.instance,
+        engine=options.engine,
+        time_limit_s=budget.seconds_left(),
+        mip_gap=options.mip_gap,
+        threads=options.threads,
+        should_stop=budget.should_stop,
+        on_log=budget.log,
+    )
+    plan = None if result.plan is None else expanded(instance, reduced.expand, result.plan)
+    return Found(
+        instance=instance,
+        plan=plan,
+        status=result.status,
+        peak_bytes=None if plan is None else predicted_peak_bytes(formulation, plan.choice),
+        ilp=result,
+        bound_of_all=result.lower_bound,
+        reduced_operators=len(reduced.instance.operators),
+        reduced_strategies=sum(len(o.strategies) for o in reduced.instance.operators),
+    )
+
+
+def expanded(
+    instance: Instance, expand: Callable[[Sequence[int]], tuple[int, ...]], plan: Plan
+) -> Plan:
+    """The plan of the whole instance that the plan of a reduced one stands for, verified."""
+    choice = expand(plan.choice)
+    sums = totals(instance, choice)
+    whole = replace(
+        plan,
+        choice=choice,
+        objective=sums.objective(instance.alpha),
+        memory_bytes=sums.memory_bytes,
+    )
+    if violations := find_violations(instance, whole):
+        raise AssertionError(f"the plan found breaks a rule: {violations[0]}")
+    return whole

@@ -1,0 +1,74 @@
+"""A second opinion on the ILP's plan, by a program that shares nothing with it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from planner.sharding.build import Formulation
+from planner.sharding.elimination import TooLarge, find_optimum
+from planner.sharding.instance import Plan
+from planner.sharding.peak import predicted_peak_bytes
+from planner.sharding.planning import Found
+
+AGREES_WITHIN = 1e-6
+MOST_ENTRIES = 10_000_000
+"""Of tables; a transformer takes far fewer unless memory is limited."""
+LONGEST_S = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """Why the ILP ended, and what the elimination of operators says of its plan."""
+
+    ilp: str
+    elimination: str
+
+
+def second_opinion(
+    formulation: Formulation,
+    found: Found,
+    limit_bytes: int | None,
+    should_stop: Callable[[], bool],
+) -> tuple[Found, Proof]:
+    """What exact elimination of one operator after the other makes of a plan, where the graph is
+    not too dense for it.
+
+    It proves a plan that the ILP could not prove in time, and a better one is taken in its place.
+    """
+    plan = found.plan
+    ended_by: str = found.ilp.ended_by
+    if found.found_by == "local search":
+        ended_by = "not of this plan: the peaks of those that the ILP found exceed the memory"
+    assert plan is not None
+    give_up = time.monotonic() + LONGEST_S
+    try:
+        best = find_optimum(
+            found.instance,
+            most_entries=MOST_ENTRIES,
+            should_stop=lambda: time.monotonic() > give_up or should_stop(),
+        )
+    except TooLarge:
+        return found, Proof(ended_by, "not tried: the graph is too dense or too large")
+    assert best is not None
+    if not is_better(best, plan):
+        proven = replace(plan, status="optimal", lower_bound=plan.objective)
+        agreed = replace(found, plan=proven, status="optimal")
+        return agreed, Proof(ended_by, "agrees: no plan is better")
+    if plan.status == "optimal":
+        ended_by = "refuted"
+    peak_bytes = predicted_peak_bytes(formulation, best.choice)
+    if limit_bytes is None or peak_bytes <= limit_bytes:
+        better = replace(found, plan=best, status="optimal", peak_bytes=peak_bytes)
+        return better, Proof(ended_by, "found this plan, and none is better")
+    doubted = replace(plan, status="feasible", lower_bound=best.objective)
+    return replace(found, plan=doubted, status="feasible"), Proof(
+        ended_by, f"no plan is below {best.objective:.0f}, but that one's peak exceeds the memory"
+    )
+
+
+def is_better(plan: Plan, other: Plan) -> bool:
+    """Whether the first costs less than the other, rounding aside."""
+    room = AGREES_WITHIN * max(1.0, abs(plan.objective))
+    return plan.objective < other.objective - room

@@ -1,0 +1,227 @@
+"""Everything that is found out about one stage: plan, other weights, front, baselines, answers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+from planner.progress import Reporter
+from planner.sharding.answer import stage_document
+from planner.sharding.build import Formulation, formulate
+from planner.sharding.choices import Allowed
+from planner.sharding.comparison import Setting, comparison
+from planner.sharding.explain import explain, unanswered
+from planner.sharding.graph import Graph
+from planner.sharding.infeasible import explain_shortage
+from planner.sharding.layers_apart import best_of_layers_apart
+from planner.sharding.least_memory import least_memory
+from planner.sharding.pareto import front
+from planner.sharding.planning import Budget, Found, find_plan
+from planner.sharding.proof import second_opinion
+from planner.sharding.provenance import provenance_of
+from planner.sharding.restrictions import Restrictions
+from planner.sharding.settings import cost_settings, effective_alpha, rule_options
+from planner.sharding.spec import ShardingSpec
+from planner.sharding.stage_answer import StageAnswer
+from planner.sharding.stages import StageGraph
+
+
+class StageSolve:
+    """One stage of a spec. `graph` is the stage's graph, written out if the spec asks for that."""
+
+    def __init__(
+        self,
+        spec: ShardingSpec,
+        graph: Graph,
+        stage: StageGraph,
+        limit_bytes: int | None,
+        budget: Budget,
+    ) -> None:
+        self._spec = spec
+        self._graph = graph
+        self._stage = stage
+        self._limit = limit_bytes
+        self._budget = budget
+        self._began = time.monotonic()
+        self._restrictions = Restrictions(spec)
+        in_flight = stage.micro_batches_in_flight
+        self._settings = cost_settings(spec, micro_batches_in_flight=in_flight)
+
+    def run(self, reporter: Reporter) -> StageAnswer:
+        """The plan first, then what was asked beside it."""
+        spec = self._spec
+        formulation = self._formulation
+        alpha = effective_alpha(spec, spec.alphas[0])
+        found = find_plan(formulation, alpha, self._limit, spec.options, self._budget)
+        answer = StageAnswer(
+            stage=self._stage,
+            formulation=formulation,
+            limit_bytes=self._limit,
+            found=found,
+            solve_seconds=time.monotonic() - self._began,
+        )
+        if found.plan is None:
+            if found.status == "infeasible":
+                return replace(answer, infeasibility=self._shortage(formulation))
+            return answer
+        found, proof = second_opinion(formulation, found, self._limit, self._budget.should_stop)
+        answer = replace(answer, found=found, proof=proof)
+        self._report(reporter, answer)
+        return self._with_what_was_asked(reporter, answer, alpha)
+
+    def _with_what_was_asked(
+        self, reporter: Reporter, answer: StageAnswer, alpha: float
+    ) -> StageAnswer:
+        spec, budget = self._spec, self._budget
+        formulation, found = answer.formulation, answer.found
+        assert found.plan is not None
+        if len(spec.alphas) > 1:
+            reporter.phase("other weights of communication")
+            answer = replace(answer, sweep=self._sweep(formulation, found))
+        if spec.pareto:
+            reporter.phase("front")
+            kept = found.instance.device_memory_bytes
+            points, is_complete = front(formulation, kept, spec.options, budget)
+            answer = replace(answer, pareto=points, pareto_is_complete=is_complete)
+        if spec.questions:
+            reporter.phase("questions")
+            answer = replace(answer, explanations=self._explanations(found, alpha))
+        repeat = formulation.graph.repeat
+        if repeat is not None and repeat.count > 1:
+            reporter.phase("layers apart")
+            apart = best_of_layers_apart(formulation, alpha, budget.is_over)
+            answer = replace(answer, layers_apart=apart)
+        reporter.phase("baselines")
+        setting = self._setting(alpha)
+        return replace(
+            answer,
+            step=setting.step_time(*self._unrestricted(formulation, found.plan.choice)),
+            baselines=comparison(setting),
+        )
+
+    def _report(self, reporter: Reporter, answer: StageAnswer) -> None:
+        """A plan of all there is can be kept if the solve is cut short; one stage's cannot."""
+        plan = answer.found.plan
+        assert plan is not None
+        if self._spec.stages > 1:
+            return
+        if plan.lower_bound is not None:
+            reporter.bound("ILP", plan.lower_bound)
+        document = {
+            **stage_document(self._spec, answer),
+            "provenance": provenance_of(self._spec, [answer], time.monotonic() - self._began),
+        }
+        reporter.incumbent(document, plan.objective, answer.found.found_by)
+
+    def _formulate(self, allowed: Allowed) -> Formulation:
+        return formulate(self._graph, self._settings, rule_options(self._spec), allowed)
+
+    @cached_property
+    def _formulation(self) -> Formulation:
+        return self._formulate(self._restrictions.allows)
+
+    @cached_property
+    def _free(self) -> Formulation:
+        """The same without pins and prohibitions."""
+        if not self._restrictions.is_any:
+            return self._formulation
+        return formulate(self._graph, self._settings, rule_options(self._spec))
+
+    @cached_property
+    def _timed(self) -> Formulation:
+        settings = replace(self._settings, communication="time")
+        return formulate(self._graph, settings, rule_options(self._spec))
+
+    def _setting(self, alpha: float) -> Setting:
+        return Setting(
+            formulation=self._free,
+            timed=self._timed,
+            rule_options=rule_options(self._spec),
+            alpha=alpha,
+            limit_bytes=self._limit,
+            precision=self._spec.training.precision,
+            options=self._spec.options,
+            budget=self._budget,
+        )
+
+    def _unrestricted(
+        self, formulation: Formulation, choice: Sequence[int]
+    ) -> tuple[Formulation, tuple[int, ...]]:
+        """A plan in the numbers of all strategies, not only of those that pins left."""
+        if not self._restrictions.is_any:
+            return formulation, tuple(choice)
+        return self._free, tuple(
+            [strategy.name for strategy in everything].index(allowed[chosen].name)
+            for everything, allowed, chosen in zip(
+                self._free.strategies, formulation.strategies, choice, strict=True
+            )
+        )
+
+    def _sweep(
+        self, formulation: Formulation, first: Found
+    ) -> tuple[tuple[float, Found | None], ...]:
+        """The plan of each weight, in the order asked for; None where no time was left."""
+        spec = self._spec
+        found: list[tuple[float, Found | None]] = [(spec.alphas[0], first)]
+        for alpha in spec.alphas[1:]:
+            plan = None
+            if not self._budget.is_over():
+                weight = effective_alpha(spec, alpha)
+                plan = find_plan(formulation, weight, self._limit, spec.options, self._budget)
+            found.append((alpha, plan))
+        return tuple(found)
+
+    def _explanations(self, found: Found, alpha: float) -> list[dict[str, Any]]:
+        """Of the questions about this stage's operators."""
+        explanations = []
+        for question in self._spec.questions:
+            asked = [
+                number
+                for number, operator in enumerate(self._graph.operators)
+                if self._restrictions.asks_for(question, operator)
+            ]
+            if not asked:
+                continue
+            if self._budget.is_over():
+                explanations.append(unanswered(question))
+                continue
+            other = self._formulate(self._restrictions.with_answer(question))
+            result = find_plan(other, alpha, self._limit, self._spec.options, self._budget)
+            had = self._had(found, asked)
+            explanations.append(
+                explain(
+                    question,
+                    had,
+                    found,
+                    result,
+                    other,
+                    self._limit,
+                    is_restricted=self._restrictions.is_any,
+                )
+            )
+        return explanations
+
+    def _had(self, found: Found, numbers: Sequence[int]) -> list[str]:
+        """The strategies that these operators have in the plan."""
+        assert found.plan is not None
+        strategies, choice = self._formulation.strategies, found.plan.choice
+        return [strategies[number][choice[number]].name for number in numbers]
+
+    def _shortage(self, formulation: Formulation) -> dict[str, Any]:
+        assert self._limit is not None
+        spec, options = self._spec, rule_options(self._spec)
+        layered = self._free
+        if self._graph is not self._stage.graph:
+            layered = formulate(self._stage.graph, self._settings, options, with_passages=False)
+        shortage = explain_shortage(self._free, layered, self._limit, options, spec.training)
+        if not self._restrictions.is_any:
+            return shortage
+        with_pins = least_memory(formulation).total_bytes
+        return {
+            **shortage,
+            "least_memory_with_pins_bytes": with_pins,
+            "pins_are_the_reason": shortage["least_memory_bytes"] <= self._limit < with_pins,
+        }

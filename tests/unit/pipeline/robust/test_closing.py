@@ -1,0 +1,81 @@
+"""What closing leaves out when it is late or the client wants no more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from planner.errors import Interrupted
+from planner.pipeline import pace
+from planner.pipeline.adaoffload import adaoffload
+from planner.pipeline.documents import read_problem
+from planner.pipeline.pace import STOPPED_S, Closing
+from planner.pipeline.robust.robustness import robustness
+from planner.progress import never
+from tests.benchmark_problems import benchmark_document as benchmark
+from tests.unit.pipeline.stopping import Clock, StopAfter
+
+PROBLEM = read_problem(benchmark("offload-4x8-tight"))
+SCHEDULE = adaoffload(PROBLEM)
+NOTHING = "no waits, no proof for any durations and no jitter samples"
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock(now=100.0)
+    monkeypatch.setattr(pace, "time", clock)
+    return clock
+
+
+@pytest.mark.usefixtures("clock")
+def test_with_time_nothing_is_left_out() -> None:
+    found = robustness(PROBLEM, SCHEDULE, Closing(1.0, 106.0, never))
+    assert found.memory_safe
+    assert found.jitter is not None
+    assert found.left_out is None
+    assert found == robustness(PROBLEM, SCHEDULE)
+
+
+@pytest.mark.usefixtures("clock")
+def test_what_would_not_be_done_soon_after_a_stop_request_is_not_begun() -> None:
+    # Waits and proof take about 5 verifications.
+    found = robustness(PROBLEM, SCHEDULE, Closing(STOPPED_S / 4.9, 200.0, StopAfter(0)))
+    assert found.schedule is SCHEDULE
+    assert found.certificate() == {
+        "memory_safe_under_jitter": None,
+        "memory_safety": f"not known, {NOTHING}: the solve was asked to stop",
+    }
+    found = robustness(PROBLEM, SCHEDULE, Closing(STOPPED_S / 5.1, 200.0, StopAfter(0)))
+    assert found.memory_safe
+    assert found.jitter is not None
+
+
+def test_what_turns_out_to_take_too_long_is_given_up(clock: Clock) -> None:
+    clock.tick = 1.0
+    found = robustness(PROBLEM, SCHEDULE, Closing(1.0, 104.0, never))
+    assert (found.schedule.waits, found.jitter) == (None, None)
+    assert found.left_out == f"{NOTHING}: the time was up"
+
+
+def test_jitter_is_left_out_first(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
+    def too_late(*_: Any) -> None:
+        clock.now = 105.0
+        raise Interrupted("too late")
+
+    monkeypatch.setattr("planner.pipeline.robust.robustness.jitter_of_graph", too_late)
+    found = robustness(PROBLEM, SCHEDULE, Closing(1.0, 103.0, never))
+    assert found.memory_safe
+    assert found.schedule.waits
+    assert found.left_out == "no jitter samples: the time was up"
+
+
+def test_after_a_stop_request_little_time_is_left(clock: Clock) -> None:
+    closing = Closing(0.0, 200.0, StopAfter(0))
+    assert not closing.is_over()
+    clock.now += STOPPED_S
+    assert closing.is_over()
+    found = robustness(PROBLEM, SCHEDULE, closing)
+    assert found.left_out == f"{NOTHING}: the solve was asked to stop"
+    late = Closing(0.0, 100.5, StopAfter(0))
+    assert late.is_over()

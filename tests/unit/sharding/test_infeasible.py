@@ -1,0 +1,215 @@
+"""What is said where nothing fits, against counting it all and against solving it changed."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+
+from planner.sharding.build import formulate
+from planner.sharding.infeasible import halved
+from planner.sharding.least_memory import checkpointed, least_memory
+from planner.sharding.settings import cost_settings, rule_options
+from planner.sharding.smallest_devices import smallest_devices
+from tests.unit.sharding.posted import (
+    Body,
+    bodies,
+    extremes,
+    formulation,
+    repeated,
+    resolved,
+    solve,
+    two_layers,
+)
+
+SMALL: Body = {"graph": two_layers(), "devices": 4}
+DEEP: Body = {
+    "transformer": {"preset": "BERT-Large", "layers": 4, "embeddings": True},
+    "devices": 4,
+    "device_memory_bytes": 10**8,
+}
+
+CHECKPOINTING = "activation checkpointing of whole layers"
+MIXED = "mixed precision (training.precision bf16)"
+ZERO = "ZeRO stage 3 (training.zero_stage 3)"
+OFFLOAD = "optimizer states in host memory"
+ALL = "ZeRO stage 3, checkpointing and optimizer states in host memory"
+
+
+def shortage(body: Body) -> dict[str, Any]:
+    answer = solve(body)
+    assert answer["state"] == "infeasible", answer
+    found: dict[str, Any] = answer["document"]["infeasibility"]
+    return found
+
+
+def remedies(body: Body) -> dict[str, int]:
+    return {own["change"]: own["memory_bytes"] for own in shortage(body)["remedies"]}
+
+
+def least_of(body: Body) -> int:
+    """As a solve would find it: one byte less is infeasible, and says what is needed."""
+    return least_memory(formulation(body)).total_bytes
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(bodies())
+def test_the_least_memory_is_that_of_the_instance(body: Body) -> None:
+    own = formulation(body)
+    least = least_memory(own)
+    assert least.total_bytes == extremes(body)[0]
+    parts = [
+        times * min(cost.memory_bytes for cost in costs)
+        for times, costs in zip(own.times, own.costs, strict=True)
+    ]
+    largest = parts[own.graph.number_of[least.name]]
+    assert largest == max(parts)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(bodies(most_operators=4))
+def test_the_fewest_devices_are_those_of_trying_each_number(body: Body) -> None:
+    spec = resolved(body)
+    own = formulation(body)
+    least, _ = extremes(body)
+    limit = int(0.6 * least)
+    assume(limit > 0)
+
+    def least_on(devices: int) -> int:
+        group = replace(own.settings.devices, count=devices)
+        larger = replace(own.settings, devices=group)
+        made = formulate(spec.graph, larger, rule_options(spec), with_passages=False)
+        return least_memory(made).total_bytes
+
+    found, searched = smallest_devices(own, limit, rule_options(spec))
+    smaller = range(own.settings.devices.count + 1, min(found or searched, 40))
+    assert all(least_on(devices) > limit for devices in smaller)
+    if found is not None:
+        assert searched == found
+        assert least_on(found) <= limit
+
+
+def test_a_shortage_is_told_in_full() -> None:
+    least, _ = extremes(SMALL)
+    found = shortage({**SMALL, "device_memory_bytes": least - 1})
+    assert found["least_memory_bytes"] == least
+    assert found["device_memory_bytes"] == least - 1
+    assert found["least_states_bytes"] + found["least_activation_bytes"] == least
+    assert found["culprit"] in ("up", "down")
+    assert found["smallest_devices"] == found["devices_searched"] > 4
+    on_more = {**SMALL, "devices": found["smallest_devices"]}
+    assert extremes(on_more)[0] < least
+    for devices in range(5, found["smallest_devices"]):
+        assert extremes({**SMALL, "devices": devices})[0] >= least
+    assert "stage" not in found
+
+
+def test_what_no_number_of_devices_holds() -> None:
+    found = shortage({**SMALL, "device_memory_bytes": 1})
+    assert found["smallest_devices"] is None
+    assert not any(remedy["fits"] for remedy in found["remedies"])
+
+
+def test_zero_stage_3_and_mixed_precision_as_if_asked_for() -> None:
+    for training in ({"precision": "fp32"}, {"precision": "fp32", "zero_stage": 1}):
+        base = {**DEEP, "training": training}
+        found = remedies(base)
+        assert found[ZERO] == least_of({**base, "training": {**training, "zero_stage": 3}})
+        assert found[MIXED] == least_of({**base, "training": {**training, "precision": "bf16"}})
+
+
+@pytest.mark.parametrize(
+    "transformer",
+    [
+        {"preset": "BERT-Large", "embeddings": True},
+        {"preset": "Llama-3-8B", "layers": 2, "embeddings": True, "sequence": 512},
+        {"preset": "Mixtral-8x7B", "sequence": 256},
+    ],
+)
+@pytest.mark.parametrize("flash", [True, False])
+def test_a_graph_in_half_precision_is_that_of_the_transformer(
+    transformer: Body, flash: bool
+) -> None:
+    def graph(precision: str) -> Any:
+        training = {"precision": precision, "flash_attention": flash, "dropout": True}
+        return resolved({"transformer": transformer, "devices": 4, "training": training}).graph
+
+    assert halved(graph("fp32")) == graph("bf16")
+
+
+def test_what_is_there_already_is_no_remedy() -> None:
+    found = remedies({**DEEP, "training": {"zero_stage": 3}})
+    assert ZERO not in found
+    assert MIXED not in found
+
+
+def test_optimizer_states_in_host_memory_are_as_if_there_were_none() -> None:
+    """Plain SGD in fp32 has none, everything else being the same."""
+    base = {**DEEP, "training": {"precision": "fp32"}}
+    without = {**base, "training": {"precision": "fp32", "optimizer": "sgd"}}
+    assert remedies(base)[OFFLOAD] == least_of(without)
+
+
+def test_checkpointing_keeps_the_layers_inputs_and_one_layer() -> None:
+    """The difference between a layer more and a layer less is its states and its input."""
+    sizes = {}
+    for layers in (2, 3, 4):
+        body = copy.deepcopy(DEEP)
+        body["transformer"]["layers"] = layers
+        sizes[layers] = remedies(body)[CHECKPOINTING]
+    assert sizes[4] - sizes[3] == sizes[3] - sizes[2]
+    states = shortage(DEEP)["least_states_bytes"]
+    deeper = copy.deepcopy(DEEP)
+    deeper["transformer"]["layers"] = 5
+    layer_states = shortage(deeper)["least_states_bytes"] - states
+    layer_input = 8 * 512 * 1024 * 2 // 4
+    # Where only one layer's activations are there, a layer's norms are split for their states.
+    assert sizes[4] - sizes[3] <= layer_states + layer_input
+    assert sizes[4] - sizes[3] > 0.999 * (layer_states + layer_input)
+
+
+def test_checkpointing_of_one_layer_alone_saves_nothing() -> None:
+    body = {"transformer": "BERT-Large", "devices": 4, "device_memory_bytes": 10**7}
+    assert remedies(body)[CHECKPOINTING] == shortage(body)["least_memory_bytes"]
+
+
+def test_checkpointing_helps_most_where_several_micro_batches_are_held() -> None:
+    spec = resolved({"graph": repeated(4), "devices": 4, "training": {"micro_batches": 4}})
+    for in_flight in (1, 4):
+        own = formulate(
+            spec.graph,
+            cost_settings(spec, micro_batches_in_flight=in_flight),
+            rule_options(spec),
+        )
+        least, less = least_memory(own), least_memory(own, checkpointed(own))
+        assert less.states_bytes <= less.total_bytes < least.total_bytes
+        inside = 8 * 64 * 2 * 2 // 4 + 8 * 16 * 2 // 4
+        ends = 2 * 8 * 16 * 2 // 4
+        assert less.activation_bytes < in_flight * (4 * ends) + inside + 2 * in_flight * ends
+
+
+def test_all_remedies_together_need_least() -> None:
+    found = remedies(DEEP)
+    assert found[ALL] == min(found.values())
+    assert found[ALL] < found[CHECKPOINTING]
+
+
+def test_layers_written_out_have_the_same_ways_out() -> None:
+    folded, exact = shortage(DEEP), shortage({**DEEP, "solver": {"exact": True}})
+    assert exact["remedies"] == folded["remedies"]
+    assert exact["smallest_devices"] == folded["smallest_devices"]
+
+
+def test_pins_that_are_the_reason_are_told() -> None:
+    least, _ = extremes(SMALL)
+    body = {**SMALL, "device_memory_bytes": 2 * least}
+    pinned = {**body, "pin": {"up": "d4-r1-c1", "down": "d4-r1-c1"}}
+    found = shortage(pinned)
+    assert found["least_memory_bytes"] == least
+    assert found["least_memory_with_pins_bytes"] > 2 * least
+    assert found["pins_are_the_reason"]
+    both = shortage({**pinned, "device_memory_bytes": least - 1})
+    assert not both["pins_are_the_reason"]
