@@ -28,6 +28,9 @@ from planner.sharding.spec import ShardingSpec
 from planner.sharding.stage_answer import StageAnswer
 from planner.sharding.stages import StageGraph
 
+LONGEST_BASELINES_S = 10.0
+"""For the ILPs of baselines, which nobody waits for longer than for the plan."""
+
 
 class StageSolve:
     """One stage of a spec. `graph` is the stage's graph, written out if the spec asks for that."""
@@ -136,6 +139,7 @@ class StageSolve:
         return formulate(self._graph, settings, rule_options(self._spec))
 
     def _setting(self, alpha: float) -> Setting:
+        latest = time.monotonic() + LONGEST_BASELINES_S
         return Setting(
             formulation=self._free,
             timed=self._timed,
@@ -144,7 +148,7 @@ class StageSolve:
             limit_bytes=self._limit,
             precision=self._spec.training.precision,
             options=self._spec.options,
-            budget=self._budget,
+            budget=replace(self._budget, deadline=min(self._budget.deadline, latest)),
         )
 
     def _unrestricted(

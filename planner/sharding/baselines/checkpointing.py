@@ -6,12 +6,11 @@ from dataclasses import dataclass
 
 from planner.sharding import times
 from planner.sharding.baselines.baseline import Baseline
+from planner.sharding.baselines.optimum import find_best
 from planner.sharding.build import Formulation
-from planner.sharding.ilp.solve import solve_instance
 from planner.sharding.instance import Edge, Instance, OperatorChoice, StrategyCost
 from planner.sharding.options import SolveOptions
 from planner.sharding.planning import Budget
-from planner.sharding.reduce import reduce_instance
 
 NS_PER_S = 1e9
 
@@ -44,21 +43,11 @@ def least_time(
 ) -> Baseline:
     """`timed` has its communication in time, as bytes on the fastest link."""
     variants = [_variants(timed, number, precision) for number in range(len(timed.strategies))]
-    reduced = reduce_instance(_instance(timed, variants, precision, limit_bytes))
-    result = solve_instance(
-        reduced.instance,
-        engine=options.engine,
-        time_limit_s=budget.seconds_left(),
-        mip_gap=options.mip_gap,
-        threads=options.threads,
-        should_stop=budget.should_stop,
-        on_log=budget.log,
-    )
-    if result.plan is None:
-        reason = f"no such plan: {result.status.replace('_', ' ')}"
-        return Baseline(NAME, MODELLED, NOT_MODELLED, timed, None, reason)
-    choice = reduced.expand(result.plan.choice)
-    chosen = [own[number] for own, number in zip(variants, choice, strict=True)]
+    instance = _instance(timed, variants, precision, limit_bytes)
+    best = find_best(instance, instance, options, budget)
+    if best.choice is None:
+        return Baseline(NAME, MODELLED, NOT_MODELLED, timed, None, best.reason)
+    chosen = [own[number] for own, number in zip(variants, best.choice, strict=True)]
     return Baseline(
         NAME,
         MODELLED,
@@ -67,7 +56,7 @@ def least_time(
         tuple(variant.strategy for variant in chosen),
         saved_bytes=sum(variant.saved_bytes for variant in chosen),
         repeated_s=sum(variant.repeated_s for variant in chosen),
-        is_proven=result.status == "optimal",
+        is_proven=best.is_proven,
     )
 
 

@@ -29,7 +29,7 @@ def transformer_notes(
         _note(
             "batch",
             f"{batch} samples of {sequence} tokens over all devices, per micro-batch",
-            "Given." if batch_given else "Default: 8, or one sample per device if more.",
+            "Given." if batch_given else "Default: the least multiple of the devices from 8.",
         ),
         _note(
             "layer",

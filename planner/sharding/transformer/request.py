@@ -34,7 +34,7 @@ class TransformerDocument(ModelDocument):
 
     batch: Annotated[PositiveWhole, Field(le=2**24)] | None = Field(
         default=None,
-        description="Samples of one pass over all devices; default: 8, or one per device.",
+        description="Samples of one pass over all devices; default: the least multiple of the devices from 8.",
     )
     embeddings: StrictBool = Field(
         default=False, description="With embedding, output layer and loss around the layers."
@@ -74,7 +74,7 @@ def read_transformer(
     model = _model(document, path)
     sequence = _sequence(document, model, path)
     layers = document.layers or 1
-    batch = document.batch or max(SMALLEST_DEFAULT_BATCH, devices)
+    batch = document.batch or devices * -(-SMALLEST_DEFAULT_BATCH // devices)
     graph = _graph(
         TransformerBuilder(model, training, batch, sequence, devices),
         layers,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
@@ -278,7 +279,7 @@ def test_without_elimination_the_ilp_finds_as_little_to_send(limited: bool) -> N
     own = formulation(body)
     least, most = extremes(body)
     limit = (3 * least + most) // 4 if limited else None
-    name = "planner.sharding.baselines.least_communication.find_optimum"
+    name = "planner.sharding.baselines.optimum.find_optimum"
     with patch(name, side_effect=TooLarge("no")):
         found = least_communication(own, limit, OPTIONS, budget())
     assert found.choice is not None
@@ -323,13 +324,16 @@ def best_time_s(own: Formulation, limit: int) -> float | None:
     return best
 
 
+@pytest.mark.parametrize("by_ilp", [False, True])
 @pytest.mark.parametrize("share", [1.0, 0.3, 0.05, -0.01, -0.2])
-def test_the_least_time_within_the_memory_of_all_plans(share: float) -> None:
+def test_the_least_time_within_the_memory_of_all_plans(share: float, by_ilp: bool) -> None:
     """Below the least that is kept without recomputation too."""
     own = timed(WORK)
     least, most = extremes(WORK)
     limit = int(least + share * (most - least))
-    found = least_time(own, "bf16", limit, OPTIONS, budget())
+    name = "planner.sharding.baselines.optimum.find_optimum"
+    with patch(name, side_effect=TooLarge("no")) if by_ilp else nullcontext():
+        found = least_time(own, "bf16", limit, OPTIONS, budget())
     best_s = best_time_s(own, limit)
     if best_s is None:
         assert found.choice is None
