@@ -13,7 +13,8 @@ from planner.sharding.costs import CostSettings, OperatorCosts
 from planner.sharding.folding import layer_operators
 from planner.sharding.graph import Graph
 from planner.sharding.instance import Edge, Instance, OperatorChoice, StrategyCost
-from planner.sharding.layout import Layout, moves
+from planner.sharding.layout import Layout
+from planner.sharding.moves import moves
 from planner.sharding.operators.rule import Rule, RuleOptions, Split
 from planner.sharding.strategies import Strategy
 

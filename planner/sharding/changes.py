@@ -7,7 +7,8 @@ from typing import Literal
 
 import numpy as np
 
-from planner.sharding.layout import Layout, held_cells
+from planner.sharding.layout import Layout
+from planner.sharding.moves import held_cells
 
 Change = Literal["same", "slice", "all_gather", "all_to_all"]
 

@@ -10,10 +10,11 @@ from math import inf
 from planner.sharding.build import Formulation, formulate
 from planner.sharding.folding import layer_operators
 from planner.sharding.least_memory import least_memory, least_of_operators
+from planner.sharding.partition import partition
 from planner.sharding.restrictions import Restrictions
 from planner.sharding.settings import cost_settings, rule_options
 from planner.sharding.spec import ShardingSpec
-from planner.sharding.stages import StageGraph, divide, in_flight, part_of, partition
+from planner.sharding.stages import StageGraph, divide, in_flight, part_of
 from planner.sharding.times import operator_s
 
 

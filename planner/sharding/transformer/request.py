@@ -34,7 +34,8 @@ class TransformerDocument(ModelDocument):
 
     batch: Annotated[PositiveWhole, Field(le=2**24)] | None = Field(
         default=None,
-        description="Samples of one pass over all devices; default: the least multiple of the devices from 8.",
+        description="Samples of one pass over all devices; default: the least multiple of the "
+        "devices from 8.",
     )
     embeddings: StrictBool = Field(
         default=False, description="With embedding, output layer and loss around the layers."

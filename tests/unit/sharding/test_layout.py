@@ -6,7 +6,8 @@ from fractions import Fraction
 
 import pytest
 
-from planner.sharding.layout import Layout, moves
+from planner.sharding.layout import Layout
+from planner.sharding.moves import moves
 from planner.sharding.operators.rule import Degrees, Split
 
 WHOLE = Split()

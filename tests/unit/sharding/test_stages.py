@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from planner.errors import SpecError
 from planner.sharding.graph import Graph
-from planner.sharding.stages import check_stages, divide, in_flight, part_of, partition
+from planner.sharding.partition import partition
+from planner.sharding.stages import check_stages, divide, in_flight, part_of
 from tests.unit.sharding.posted import repeated, resolved, two_layers
 
 
