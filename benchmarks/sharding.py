@@ -23,6 +23,7 @@ from typing import Any
 
 from benchmarks.service import FOLDER, wait_for
 from client.api import DEFAULT_SERVER, LoadmasterClient
+from client.errors import ServiceUnreachable
 
 Row = dict[str, Any]
 
@@ -40,14 +41,18 @@ CHECKER_S = 60.0
 def main() -> int:
     """Run the benchmark from the command line."""
     parser = argparse.ArgumentParser(description="Benchmark the sharding planner.")
-    parser.add_argument("--server", default=DEFAULT_SERVER)
+    parser.add_argument("--server", default=DEFAULT_SERVER, help="address of a running service")
     parser.add_argument("--runs", type=int, default=15)
     parser.add_argument("--checker", type=Path, help="a program that checks a result file")
     arguments = parser.parse_args()
-    with LoadmasterClient(arguments.server) as client:
-        bench = Bench(client, arguments.checker)
-        times = list(bench.times(arguments.runs))
-        memory = list(bench.memory())
+    try:
+        with LoadmasterClient(arguments.server) as client:
+            bench = Bench(client, arguments.checker)
+            times = list(bench.times(arguments.runs))
+            memory = list(bench.memory())
+    except ServiceUnreachable as error:
+        print(error, file=sys.stderr)
+        return 1
     document = {"times": times, "memory": memory, "complaints": bench.complaints}
     (FOLDER / "results" / "sharding.json").write_text(json.dumps(document, indent=1) + "\n")
     text = "\n".join([*times_table(times), "", *memory_table(memory), ""])

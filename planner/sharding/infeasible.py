@@ -9,10 +9,13 @@ from typing import Any
 from planner.cost.memory import StateBytes
 from planner.sharding.build import Formulation, formulate
 from planner.sharding.graph import Graph
-from planner.sharding.least_memory import checkpointed, least_memory
+from planner.sharding.known_peak import lowest_known_peak_bytes
+from planner.sharding.least_memory import Least, checkpointed, least_memory
 from planner.sharding.operators.rule import RuleOptions
 from planner.sharding.smallest_devices import smallest_devices
 from planner.sharding.training import ShardingTraining
+
+CHECKPOINTING = "checkpointing"
 
 
 def explain_shortage(
@@ -38,39 +41,49 @@ def explain_shortage(
         "smallest_devices": found,
         "devices_searched": searched,
         "remedies": [
-            {"change": change, "memory_bytes": size, "fits": size <= limit_bytes}
-            for change, size in _remedies(layered, rule_options, training)
+            _remedy(change, changed, own, limit_bytes)
+            for change, changed, own in _remedies(layered, rule_options, training)
         ],
     }
 
 
+def _remedy(change: str, changed: Formulation, least: Least, limit_bytes: int) -> dict[str, Any]:
+    """`memory_bytes`: the least that any plan keeps then. It fits if a plan is known whose peak
+    does too; with checkpointing, of which no peak is predicted, if what is kept does."""
+    kept = least.total_bytes
+    described = {"change": change, "memory_bytes": kept, "predicted_peak_bytes": None}
+    if CHECKPOINTING in change or kept > limit_bytes:
+        return {**described, "fits": kept <= limit_bytes}
+    peak = lowest_known_peak_bytes(changed, limit_bytes)
+    return {**described, "predicted_peak_bytes": peak, "fits": peak <= limit_bytes}
+
+
 def _remedies(
     formulation: Formulation, rule_options: RuleOptions, training: ShardingTraining
-) -> Iterator[tuple[str, int]]:
+) -> Iterator[tuple[str, Formulation, Least]]:
     """What would change, and the least that any plan would keep then."""
     graph, settings = formulation.graph, formulation.settings
 
     def changed(new_graph: Graph, **changes: Any) -> Formulation:
         return formulate(new_graph, replace(settings, **changes), rule_options, with_passages=False)
 
-    yield (
-        "activation checkpointing of whole layers",
-        least_memory(formulation, checkpointed(formulation)).total_bytes,
-    )
+    checkpoints = least_memory(formulation, checkpointed(formulation))
+    yield f"activation {CHECKPOINTING} of whole layers", formulation, checkpoints
     if training.precision == "fp32":
         states = replace(training, precision="bf16").state_bytes
         half = changed(halved(graph), states=states)
-        yield "mixed precision (training.precision bf16)", least_memory(half).total_bytes
+        yield "mixed precision (training.precision bf16)", half, least_memory(half)
     if settings.zero_stage < 3:
         sharded = changed(graph, zero_stage=3)
-        yield "ZeRO stage 3 (training.zero_stage 3)", least_memory(sharded).total_bytes
+        yield "ZeRO stage 3 (training.zero_stage 3)", sharded, least_memory(sharded)
     on_device = _on_device(settings.states)
     offloaded = changed(graph, states=on_device)
-    yield "optimizer states in host memory", least_memory(offloaded).total_bytes
+    yield "optimizer states in host memory", offloaded, least_memory(offloaded)
     everything = changed(graph, zero_stage=3, states=on_device)
     yield (
-        "ZeRO stage 3, checkpointing and optimizer states in host memory",
-        least_memory(everything, checkpointed(everything)).total_bytes,
+        f"ZeRO stage 3, {CHECKPOINTING} and optimizer states in host memory",
+        everything,
+        least_memory(everything, checkpointed(everything)),
     )
 
 

@@ -8,23 +8,24 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
-from planner.sharding.build import Formulation
+from planner.sharding.build import Formulation, formulate
 from planner.sharding.costs import OperatorCosts
 from planner.sharding.graph import Graph, Operator
+from planner.sharding.known_peak import lowest_known_peak_bytes
 from planner.sharding.least_memory import activation_bytes, states_bytes
 from planner.sharding.operators.registry import rules_of
 from planner.sharding.operators.rule import Rule, RuleOptions
 from planner.sharding.strategies import strategies_of
 
-LARGEST_SEARCHED = 4096
+LARGEST_SEARCHED = 1024
 SEARCH_S = 3.0
 
 
 def smallest_devices(
     formulation: Formulation, limit_bytes: int, rule_options: RuleOptions
 ) -> tuple[int | None, int]:
-    """The smallest larger number of devices on which the least that any plan keeps fits, and up to
-    which number was searched: at most `LARGEST_SEARCHED`, and for `SEARCH_S`."""
+    """The smallest larger number of devices on which a plan is known to fit, peak included, and up
+    to which number was searched: at most `LARGEST_SEARCHED`, and for `SEARCH_S`."""
     search = _Search(formulation, rule_options)
     began = time.monotonic()
     # No device holds less than an even share of what there is in all.
@@ -33,7 +34,9 @@ def smallest_devices(
     for count in range(first, LARGEST_SEARCHED + 1):
         if time.monotonic() > began + SEARCH_S:
             return None, count - 1
-        if search.least_on(count) <= limit_bytes:
+        if search.least_on(count) > limit_bytes:
+            continue
+        if search.lowest_peak_on(count, limit_bytes) <= limit_bytes:
             return count, count
     return None, LARGEST_SEARCHED
 
@@ -59,6 +62,7 @@ class _Search:
 
     def __init__(self, formulation: Formulation, rule_options: RuleOptions) -> None:
         self._formulation = formulation
+        self._rule_options = rule_options
         self._alike = _alike(formulation, rule_options)
         self._known: dict[tuple[int, int], int | None] = {}
 
@@ -68,6 +72,14 @@ class _Search:
         return sum(
             own.times * self._least_of(place, usable) for place, own in enumerate(self._alike)
         )
+
+    def lowest_peak_on(self, devices: int, limit_bytes: int) -> int:
+        """The lowest peak known of any plan on so many devices."""
+        settings = self._formulation.settings
+        larger = replace(settings, devices=replace(settings.devices, count=devices))
+        graph = self._formulation.graph
+        bare = formulate(graph, larger, self._rule_options, with_passages=False)
+        return lowest_known_peak_bytes(bare, limit_bytes)
 
     def _least_of(self, place: int, usable: Sequence[int]) -> int:
         """On as many of the devices as an operator can use; the rest repeats it."""
