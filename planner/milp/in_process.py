@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import json
 import os
-import pickle
 import selectors
 import signal
 import time
@@ -49,7 +49,8 @@ def run_in_child(
     should_stop: Callable[[], bool],
     on_line: Callable[[str], None],
 ) -> ChildEnd[Result]:
-    """Call `work` in a forked child and return what it returns, which must be picklable.
+    """Call `work` in a forked child and return what it returns, which must be JSON: a
+    child that went wrong cannot make its parent run anything.
 
     The child is killed at the time limit or when a stop is asked for, whichever is first.
     `on_line` gets what it prints, C libraries included. Raises `SolverCrash` with the end of that
@@ -82,7 +83,7 @@ def run_in_child(
         os.close(output_read)
     tail = list(follower.output.tail)
     if status == 0:
-        result = pickle.loads(b"".join(follower.result))
+        result = json.loads(b"".join(follower.result))
         return ChildEnd(result, None, time.monotonic() - begun, tail)
     if interrupted is None:
         raise SolverCrash(f"the solver's process ended {_in_words(status)}", tail)
@@ -115,7 +116,7 @@ def _work_and_exit(
         os.dup2(output_fd, 2)
         # Collecting would write to, hence copy, most of what is shared with the parent.
         gc.disable()
-        answer = pickle.dumps(work())
+        answer = json.dumps(work()).encode()
         _LIBC.fflush(None)
         with os.fdopen(result_fd, "wb") as stream:
             stream.write(answer)

@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import mip
 import mip.cbc
@@ -100,7 +101,7 @@ def solve_with_library(
 
 def _build_and_solve(
     build: Callable[[str], mip.Model], engine: EngineName, limits: EngineLimits, ends: float
-) -> _Answer:
+) -> dict[str, Any]:
     model = build(SOLVER_NAMES[engine])
     model.verbose = 1
     if engine == "highs" or limits.threads > 1:
@@ -110,16 +111,23 @@ def _build_and_solve(
     model.max_mip_gap_abs = ABSOLUTE_GAP
     status = model.optimize(max_seconds=max(0.001, ends - time.monotonic()))
     values = [variable.x for variable in model.vars] if model.num_solutions else None
-    return _Answer(
-        status, values, model.objective_value, model.objective_bound, time.monotonic() < ends
-    )
+    return {
+        "status": status.name,
+        "values": values,
+        "objective": model.objective_value,
+        "bound": model.objective_bound,
+        "in_time": time.monotonic() < ends,
+    }
 
 
-def _judge(end: ChildEnd[_Answer], state: LogState, engine: EngineName, digits: int) -> EngineRun:
-    answer = end.result
-    if answer is None:
+def _judge(
+    end: ChildEnd[dict[str, Any]], state: LogState, engine: EngineName, digits: int
+) -> EngineRun:
+    if end.result is None:
         cut_short: RunStatus = "stopped" if end.interrupted == "stop" else "time_limit"
         return EngineRun(cut_short, None, state.bound, digits, end.log_tail)
+    status = mip.OptimizationStatus[end.result["status"]]
+    answer = _Answer(**{**end.result, "status": status})
     outcome = _OUTCOMES.get(answer.status)
     if outcome is None and not answer.in_time:
         # A library that runs out of time at an awkward moment gives up in its own way.

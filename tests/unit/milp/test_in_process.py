@@ -69,7 +69,7 @@ def test_an_exception_is_a_crash_with_its_traceback() -> None:
 def test_a_result_that_cannot_be_sent_is_a_crash() -> None:
     with pytest.raises(SolverCrash) as crash:
         run(lambda: threading.Lock())
-    assert "cannot pickle" in crash.value.log_tail[-1]
+    assert "not JSON serializable" in crash.value.log_tail[-1]
 
 
 def test_a_signal_is_a_crash_with_the_end_of_the_output() -> None:
