@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 
@@ -13,6 +15,7 @@ from planner.sharding.tables import CostTables, Weights
 Choice = tuple[int, ...]
 
 MOST_SWEEPS = 20
+FEW_PLANS = 10_000
 
 
 class Fitting:
@@ -43,7 +46,16 @@ class Fitting:
         self.least_needed_bytes: int | None = None
 
     def run(self, starts: Sequence[Choice]) -> Choice | None:
-        """The best plan found that fits; None if none was."""
+        """The best plan found that fits; None if none was. Where there are few plans in all, they
+        are looked at from the cheapest on, so that none is better."""
+        sizes = [len(memory) for memory in self._costs.memory]
+        if math.prod(sizes) <= FEW_PLANS:
+            cheapest_first = sorted(itertools.product(*map(range, sizes)), key=self._objective)
+            for cheapest in cheapest_first:
+                if self._excess_bytes(cheapest) <= 0:
+                    return cheapest
+                if self._is_over():
+                    break
         fitting = []
         for start in dict.fromkeys(starts):
             choice = self._made_to_fit(start)

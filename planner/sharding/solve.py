@@ -94,5 +94,17 @@ def _no_plan(spec: ShardingSpec, answer: StageAnswer) -> dict[str, Any]:
             f"No plan{of_stage} was found whose predicted peak fits into the {limit_bytes} bytes "
             f"of a device. Some plan keeps {least_bytes} bytes, the least of all, but with what is "
             f"needed for a moment on top the least found is {peak_bytes} bytes."
+            f"{_ways_out(answer)}"
         )
     return {"state": "failed", "code": "no_plan_within_limit", "detail": detail}
+
+
+def _ways_out(answer: StageAnswer) -> str:
+    """What a plan is known to fit with."""
+    if answer.ways_out is None:
+        return ""
+    known = [remedy["change"] for remedy in answer.ways_out["remedies"] if remedy["fits"]]
+    devices = answer.ways_out["smallest_devices"]
+    if devices is not None:
+        known.insert(0, f"{devices} devices")
+    return f" What would do: {'; '.join(known)}." if known else ""

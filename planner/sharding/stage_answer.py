@@ -17,7 +17,8 @@ from planner.sharding.times import StepTime
 
 @dataclass(frozen=True)
 class StageAnswer:
-    """What a stage's solve found. Without a plan `infeasibility` says why, if that is proven.
+    """What a stage's solve found. Without a plan `infeasibility` says why, if that is proven;
+    if only no plan's peak was found to fit, `ways_out` says the same of what would.
 
     `layers_apart` is the best plan whose layers may differ, without a memory limit, where layers
     are folded and it was found. Of a `sweep` those weights are None for which no time was left.
@@ -37,3 +38,4 @@ class StageAnswer:
     baselines: list[dict[str, Any]] = field(default_factory=list)
     explanations: list[dict[str, Any]] = field(default_factory=list)
     infeasibility: Mapping[str, Any] | None = None
+    ways_out: Mapping[str, Any] | None = None

@@ -69,6 +69,8 @@ class StageSolve:
         if found.plan is None:
             if found.status == "infeasible":
                 return replace(answer, infeasibility=self._shortage(formulation))
+            if found.peak_bytes is not None:
+                return replace(answer, ways_out=self._shortage(formulation))
             return answer
         found, proof = second_opinion(formulation, found, self._limit, self._budget.should_stop)
         answer = replace(answer, found=found, proof=proof)
