@@ -192,7 +192,10 @@ def test_each_step_says_what_it_reached_and_when() -> None:
     provenance = answer["document"]["provenance"]
     steps = {entry["step"]: entry for entry in provenance["ablation"]}
     assert list(steps)[:2] == ["classic schedules", "AdaOffload"]
-    assert steps["local search"]["reached_ns"] == answer["objective"]
+    # Whether local search or CP-SAT gets there first depends on the machine's speed.
+    reached = {name: entry["reached_ns"] for name, entry in steps.items() if entry["reached_ns"]}
+    assert "local search" in reached
+    assert min(reached.values()) == answer["objective"]
     for entry in provenance["ablation"]:
         assert entry["began_s"] <= entry["ended_s"]
         assert entry["best_ns"] >= answer["objective"]
