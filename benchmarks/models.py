@@ -42,7 +42,9 @@ def main() -> int:
             job = client.submit(body)
             wait_for(client, job["id"])
             answer = client.result(job["id"])
-            complaint = check(answer["problem"], answer["schedule"], arguments.checker)
+            complaint = check(
+                {"problem": answer["problem"], "schedule": answer["schedule"]}, arguments.checker
+            )
             accepted &= complaint is None
             lines.append(as_line(model, answer, complaint))
             print("\n".join(lines[-1:]), flush=True)

@@ -88,7 +88,7 @@ def measure(
     if status["state"] == "infeasible":
         devices = answer["infeasibility"]["devices"]
         return measured | {"ok": known.get("infeasible", False), "devices": devices}
-    complaint = check(problem, answer["schedule"], arguments.checker)
+    complaint = check({"problem": problem, "schedule": answer["schedule"]}, arguments.checker)
     return {
         **measured,
         **figures_of(problem, answer),

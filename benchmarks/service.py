@@ -16,6 +16,8 @@ FOLDER = Path(__file__).parent
 PROBLEMS = FOLDER / "problems"
 BEST_KNOWN = PROBLEMS / "best-known.json"
 POLL_S = 0.5
+CHECKER_S = 60.0
+"""How long a checker may take; one that proves optimality by itself may not end on 96 layers."""
 
 
 def wait_for(
@@ -28,13 +30,19 @@ def wait_for(
     return status
 
 
-def check(problem: dict[str, Any], schedule: dict[str, Any], checker: Path | None) -> str | None:
-    """What the independent checker has against a schedule of the problem as it was posted."""
+def check(document: dict[str, Any], checker: Path | None) -> str | None:
+    """What the independent checker has against an answer in the format that it reads.
+
+    Raises `subprocess.TimeoutExpired` if it does not end within `CHECKER_S`.
+    """
     if checker is None:
         return None
-    document = json.dumps({"problem": problem, "schedule": schedule})
     run = subprocess.run(
-        [sys.executable, str(checker), "-"], input=document, capture_output=True, text=True
+        [sys.executable, str(checker), "-"],
+        input=json.dumps(document),
+        capture_output=True,
+        text=True,
+        timeout=CHECKER_S,
     )
     return None if run.returncode == 0 else run.stdout.strip() or run.stderr.strip()
 

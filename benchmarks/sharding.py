@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from benchmarks.service import FOLDER, wait_for
+from benchmarks.service import CHECKER_S, FOLDER, check, wait_for
 from client.api import DEFAULT_SERVER, LoadmasterClient
 from client.errors import ServiceUnreachable
 
@@ -34,8 +34,6 @@ PUBLISHED_RATIOS = {"BERT-Large": 0.68, "GPT-1.7B": 0.34, "GPT-3.6B": 0.33, "GPT
 """The source's memory relative to Megatron-LM's on 4 devices; its settings are unpublished."""
 ALPHAS = (0.01, 0.1, 1.0, 10.0)
 MEBIBYTE = 2**20
-CHECKER_S = 60.0
-"""How long a checker may take; one that proves optimality by itself may not end on 96 layers."""
 
 
 def main() -> int:
@@ -127,21 +125,11 @@ class Bench:
         return answer
 
     def _check(self, answer: Row) -> str | None:
-        if self._checker is None:
-            return None
-        document = json.dumps({"instance": answer["instance"], "plan": answer["plan"]})
         try:
-            run = subprocess.run(
-                [sys.executable, str(self._checker), "-"],
-                input=document,
-                capture_output=True,
-                text=True,
-                timeout=CHECKER_S,
-            )
+            return check({"instance": answer["instance"], "plan": answer["plan"]}, self._checker)
         except subprocess.TimeoutExpired:
             self.unchecked += 1
             return None
-        return None if run.returncode == 0 else run.stdout.strip() or run.stderr.strip()
 
 
 def _of_times(answers: list[Row]) -> Row:

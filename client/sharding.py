@@ -170,7 +170,9 @@ def _baseline_notes(baselines: Sequence[Document]) -> list[str]:
 
 def _remedy(remedy: Document) -> str:
     verdict = "fits" if remedy["fits"] else "does not fit"
-    return f"{remedy['change']}: {size(remedy['memory_bytes'])} on a device, {verdict}"
+    peak = remedy.get("predicted_peak_bytes")
+    held = "" if peak is None else f", {size(peak)} at the peak"
+    return f"{remedy['change']}: {size(remedy['memory_bytes'])} on a device{held}, {verdict}"
 
 
 def _exact(size_bytes: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -26,6 +26,7 @@ from planner.pipeline.options import SolveOptions, SolverDocument
 from planner.pipeline.problem import PipelineProblem
 from planner.pipeline.similarity import profile_of, shape_hash
 from planner.pipeline.spec import AS_POSTED, Candidate, PipelineSpec
+from planner.resolved_request import ResolvedSpec
 
 PREVIEW_BOUNDS_S = 2.0
 """How long computing bounds for a preview may go on before the next one is left out."""
@@ -47,27 +48,8 @@ class PipelineRequest(Document):
     solver: SolverDocument = Field(default_factory=SolverDocument)
 
 
-@dataclass(frozen=True)
-class ResolvedRequest:
-    """A request turned into its canonical spec; `engine_named` if the client chose the engine."""
-
-    resolved: PipelineSpec
-    engine_named: bool
-
-    @cached_property
-    def spec(self) -> dict[str, Any]:
-        """The canonical spec as JSON, which a worker solves."""
-        return self.resolved.to_document()
-
-    @cached_property
-    def spec_hash(self) -> str:
-        """Identifies the spec apart from the engine."""
-        return self.resolved.hash()
-
-    @cached_property
-    def problem_hash(self) -> str:
-        """Identifies what is to be solved apart from all options."""
-        return self.resolved.problem_hash()
+class ResolvedRequest(ResolvedSpec[PipelineSpec]):
+    """A resolved request for a pipeline schedule."""
 
     @cached_property
     def shape_hash(self) -> str | None:
@@ -80,24 +62,9 @@ class ResolvedRequest:
         return profile_of(self.resolved)
 
     @property
-    def mip_gap(self) -> float:
-        """The gap within which an answer is good enough."""
-        return self.resolved.options.mip_gap
-
-    @property
     def is_reproducible(self) -> bool:
         """Whether the answer may depend on nothing but the request: it has an iteration budget."""
         return self.resolved.options.search_iterations is not None
-
-    @property
-    def engine(self) -> str:
-        """The engine that solves it."""
-        return self.resolved.options.engine
-
-    @property
-    def time_limit_s(self) -> float:
-        """Seconds that the solve may take."""
-        return self.resolved.options.time_limit_s
 
     @property
     def problems(self) -> list[PipelineProblem]:

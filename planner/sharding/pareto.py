@@ -63,7 +63,8 @@ class _Front:
     ) -> None:
         self._formulation = formulation
         self._limit = limit_bytes
-        self._options = options
+        # A point within a gap of the front is none of it.
+        self._options = replace(options, mip_gap=0.0)
         self._budget = budget
         self._instance = formulation.instance(1.0, limit_bytes)
 
@@ -139,12 +140,7 @@ class _Front:
     ) -> IlpResult:
         return solve_instance(
             instance,
-            engine=self._options.engine,
-            time_limit_s=self._budget.seconds_left(),
-            mip_gap=0.0,
-            threads=self._options.threads,
-            should_stop=self._budget.should_stop,
-            on_log=self._budget.log,
+            **self._budget.ilp_options(self._options),
             objective=objective,
             communication_limit_bytes=most_sent,
             redundancy_limit_bytes=most_redundant,

@@ -9,7 +9,7 @@ from typing import Literal
 
 from planner.sharding.build import Formulation
 from planner.sharding.fitting import Fitting
-from planner.sharding.ilp.solve import IlpResult, solve_instance
+from planner.sharding.ilp.solve import IlpOptions, IlpResult, solve_instance
 from planner.sharding.instance import Instance, Plan, totals
 from planner.sharding.options import SolveOptions
 from planner.sharding.peak import predicted_peak_bytes
@@ -41,6 +41,17 @@ class Budget:
         """The first of so many equal parts of the time that is left."""
         now = time.monotonic()
         return replace(self, deadline=now + max(0.0, self.deadline - now) / parts)
+
+    def ilp_options(self, options: SolveOptions) -> IlpOptions:
+        """What an ILP that is solved now has to be told."""
+        return IlpOptions(
+            engine=options.engine,
+            time_limit_s=self.seconds_left(),
+            mip_gap=options.mip_gap,
+            threads=options.threads,
+            should_stop=self.should_stop,
+            on_log=self.log,
+        )
 
     def is_over(self) -> bool:
         """Whether nothing new should be begun."""
@@ -154,15 +165,7 @@ def _solve(
     formulation: Formulation, instance: Instance, options: SolveOptions, budget: Budget
 ) -> Found:
     reduced = reduce_instance(instance) if options.reductions else unreduced(instance)
-    result = solve_instance(
-        reduced.instance,
-        engine=options.engine,
-        time_limit_s=budget.seconds_left(),
-        mip_gap=options.mip_gap,
-        threads=options.threads,
-        should_stop=budget.should_stop,
-        on_log=budget.log,
-    )
+    result = solve_instance(reduced.instance, **budget.ilp_options(options))
     plan = None if result.plan is None else expanded(instance, reduced.expand, result.plan)
     return Found(
         instance=instance,

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, StrictBool, Tag, ValidationError, WithJsonSchema
@@ -21,6 +19,7 @@ from planner.documents import (
     spec_error_from,
 )
 from planner.errors import SpecError
+from planner.resolved_request import ResolvedSpec
 from planner.sharding.choices import graph_choices
 from planner.sharding.costs import Terms
 from planner.sharding.devices import DeviceGroup, device_notes, read_devices
@@ -124,27 +123,8 @@ class ShardingRequest(Document):
     solver: SolverDocument = Field(default_factory=SolverDocument)
 
 
-@dataclass(frozen=True)
-class ResolvedRequest:
-    """A request turned into its canonical spec; `engine_named` if the client chose the engine."""
-
-    resolved: ShardingSpec
-    engine_named: bool
-
-    @cached_property
-    def spec(self) -> dict[str, Any]:
-        """The canonical spec as JSON, which a worker solves."""
-        return self.resolved.to_document()
-
-    @cached_property
-    def spec_hash(self) -> str:
-        """Identifies the spec apart from the engine."""
-        return self.resolved.hash()
-
-    @cached_property
-    def problem_hash(self) -> str:
-        """Identifies what is to be solved apart from the solver's settings."""
-        return self.resolved.problem_hash()
+class ResolvedRequest(ResolvedSpec[ShardingSpec]):
+    """A resolved request for a sharding plan."""
 
     @property
     def shape_hash(self) -> None:
@@ -155,24 +135,9 @@ class ResolvedRequest:
         """Nothing to compare with other problems by."""
 
     @property
-    def mip_gap(self) -> float:
-        """The gap within which an answer is good enough."""
-        return self.resolved.options.mip_gap
-
-    @property
     def is_reproducible(self) -> bool:
         """Plans may be taken from the store."""
         return False
-
-    @property
-    def engine(self) -> str:
-        """The engine that solves it."""
-        return self.resolved.options.engine
-
-    @property
-    def time_limit_s(self) -> float:
-        """Seconds that the solve may take."""
-        return self.resolved.options.time_limit_s
 
     @property
     def operations(self) -> int:

@@ -44,15 +44,7 @@ def find_best(
 
 def _by_ilp(instance: Instance, options: SolveOptions, budget: Budget) -> Optimum:
     reduced = reduce_instance(instance)
-    result = solve_instance(
-        reduced.instance,
-        engine=options.engine,
-        time_limit_s=budget.seconds_left(),
-        mip_gap=options.mip_gap,
-        threads=options.threads,
-        should_stop=budget.should_stop,
-        on_log=budget.log,
-    )
+    result = solve_instance(reduced.instance, **budget.ilp_options(options))
     if result.plan is None:
         return Optimum(None, reason=f"no such plan: {result.status.replace('_', ' ')}")
     return Optimum(reduced.expand(result.plan.choice), is_proven=result.status == "optimal")
