@@ -12,9 +12,9 @@ import mip
 
 from planner.milp.cbc_log import LogState
 from planner.milp.engine import EngineLimits, EngineName, EngineRun
+from planner.milp.engine_library import solve_with_library
 from planner.milp.engines import ENGINES, LEAST_RUN_S
 from planner.milp.in_process import run_in_child
-from planner.milp.library import solve_with_library
 from planner.sharding.ilp.formulation import Formulation, build_model
 
 LARGEST_IN_PROCESS = 5000

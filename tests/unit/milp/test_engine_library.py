@@ -11,7 +11,7 @@ import pytest
 from planner.errors import SolverCrash
 from planner.milp.cbc_log import LogState
 from planner.milp.engine import EngineLimits, EngineName, EngineRun
-from planner.milp.library import solve_with_library
+from planner.milp.engine_library import solve_with_library
 
 ENGINES: tuple[EngineName, EngineName] = ("cbc", "highs")
 ROOM_S = 1.5
