@@ -10,8 +10,9 @@ from fastapi import Depends, Request
 
 from app.database import Database
 from app.errors import JobNotFound
+from app.services.estimates import Estimates
 from app.services.jobs import Jobs
-from app.services.limits import ResolvedPipeline, ResolvedSharding
+from app.services.limits import ResolvedPipeline, ResolvedSharding, ResolvedTraining
 from app.services.plan_requests import PlanRequests
 from app.settings import Settings
 
@@ -25,6 +26,8 @@ class Services:
     jobs: Jobs
     pipeline_schedules: PlanRequests[ResolvedPipeline]
     sharding_plans: PlanRequests[ResolvedSharding]
+    training_plans: PlanRequests[ResolvedTraining]
+    estimates: Estimates
 
 
 def _services(request: Request) -> Services:

@@ -63,11 +63,8 @@ def _spec_error(request: Request, error: Exception) -> JSONResponse:
 def _validation_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     fields = [
-        FieldError(
-            # The first part says where it was read from: "query", "path", "header" or "body".
-            ".".join(str(part) for part in entry["loc"][1:]),
-            entry["msg"].removeprefix("Value error, "),
-        )
+        # The first part says where it was read from: "query", "path", "header" or "body".
+        FieldError.of_complaint(entry["loc"][1:], entry)
         for entry in error.errors()
     ]
     detail = "; ".join(f"{field.path}: {field.message}" for field in fields)

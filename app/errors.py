@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from planner.documents import complaint_and_remedy
 from planner.errors import SpecError
 
 PROBLEM_MEDIA_TYPE = "application/problem+json"
@@ -29,6 +30,11 @@ class FieldError:
     path: str
     message: str
     remedy: str = ""
+
+    @classmethod
+    def of_complaint(cls, path: Sequence[str | int], complaint: Mapping[str, Any]) -> FieldError:
+        """An entry of pydantic's list of errors; where the field is, the caller knows better."""
+        return cls(".".join(map(str, path)), *complaint_and_remedy(complaint))
 
 
 class ServiceError(Exception):

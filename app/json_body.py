@@ -39,7 +39,9 @@ def parse_json_object(raw: bytes) -> dict[str, Any]:
     except ValueError as error:
         raise MalformedBody(f"The body is not valid JSON: {error}.") from error
     if not isinstance(parsed, dict):
-        raise InvalidRequest.of("", "the body has to be a JSON object.")
+        raise InvalidRequest.of(
+            "", "the body has to be a JSON object.", 'Write it in braces: {"field": value}.'
+        )
     _check_values(parsed, (), MAX_DEPTH)
     return parsed
 

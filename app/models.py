@@ -25,9 +25,9 @@ from app.database import clock_ms
 
 DEFAULT_TENANT = "default"
 DEFAULT_PRIORITY = 5
-PIPELINE, SHARDING = "pipeline", "sharding"
-"""The kinds of a solve: a pipeline schedule, whose objective is in ns, and a sharding plan, whose
-objective is in bytes."""
+PIPELINE, SHARDING, TRAINING = "pipeline", "sharding", "training"
+"""The kinds of a solve: a pipeline schedule, whose objective is in ns; a sharding plan, whose
+objective is in bytes; and a training plan, whose objective is the predicted step time in ns."""
 LOWEST_PRIORITY, HIGHEST_PRIORITY = 0, 9
 
 
@@ -149,8 +149,8 @@ class Solve(Base):
 
     phase: Mapped[str | None] = mapped_column(String(64))
     progress_at: Mapped[int | None] = mapped_column(BigInteger)
-    # In the unit of its kind: nanoseconds of a schedule, bytes of a sharding plan. An objective is
-    # rounded up and a bound down. The bound is proven for the whole request.
+    # In the unit of its kind: nanoseconds of a schedule or a step, bytes of a sharding plan. An
+    # objective is rounded up and a bound down. The bound is proven for the whole request.
     best_objective: Mapped[int | None] = mapped_column(BigInteger)
     lower_bound: Mapped[int | None] = mapped_column(BigInteger)
     # The argument that proves it, as the solver named it when it reported it.

@@ -11,10 +11,17 @@ from pydantic import BaseModel
 
 from app.errors import PROBLEM_MEDIA_TYPE, InvalidRequest
 from app.schemas.problems import Problem, problem_responses
-from app.schemas.requests import PipelineScheduleRequest, ShardingPlanRequest
+from app.schemas.requests import PipelineScheduleRequest, ShardingPlanRequest, TrainingPlanRequest
+from planner.estimates.registry import REQUESTS
 
 # Described here because no route takes or returns them by its signature.
-EXTRA_SCHEMAS: tuple[type[BaseModel], ...] = (PipelineScheduleRequest, ShardingPlanRequest, Problem)
+EXTRA_SCHEMAS: tuple[type[BaseModel], ...] = (
+    PipelineScheduleRequest,
+    ShardingPlanRequest,
+    TrainingPlanRequest,
+    *REQUESTS.values(),
+    Problem,
+)
 
 
 def operation_id(route: APIRoute) -> str:

@@ -52,6 +52,9 @@ class Settings(BaseSettings):
         default=20_000, ge=1, description="Most operators of a graph to be sharded."
     )
     max_devices: int = Field(default=1024, ge=1, description="Most devices to shard a graph over.")
+    max_gpus: int = Field(
+        default=65_536, ge=1, description="Most GPUs to plan a training or to estimate for."
+    )
     max_time_limit_s: float = Field(default=3600, gt=0, description="Largest solver time limit.")
     max_wait_s: float = Field(default=60, ge=0, description="Cap of `Prefer: wait=N`.")
 

@@ -67,6 +67,15 @@ class LoadmasterClient:
         """Ask for a sharding plan, likewise."""
         return self._submit("/v1/sharding-plans", body, fresh)
 
+    def submit_training(self, body: Document, *, fresh: bool = False) -> Document:
+        """Ask for a training plan, likewise."""
+        return self._submit("/v1/training-plans", body, fresh)
+
+    def estimate(self, name: str, body: Document) -> Document:
+        """The answer of an estimate (`memory`, `step-time`, …), at once."""
+        path = f"/v1/{urllib.parse.quote(name, safe='')}-estimates"
+        return self._document("POST", path, json=body)
+
     def status(self, job_id: str) -> Document:
         """State, best objective, bound and gap of a job."""
         return self._document("GET", _job_path(job_id))

@@ -12,10 +12,11 @@ import click
 from client.api import LoadmasterClient
 from client.demo import DEFAULT_DEMO_DIR, run_demo
 from client.errors import EXIT_INPUT, EXIT_INTERRUPTED, ClientError
+from client.estimating import estimate_command
 from client.listing import job_table
 from client.options import output_option, server_option, time_limit_option
 from client.output import check_output
-from client.posting import shard_command, solve_command
+from client.posting import plan_command, shard_command, solve_command
 from client.progress import describe
 from client.solving import finish, stored_answer, terminal
 from embedded.errors import StartError
@@ -61,7 +62,8 @@ def _fail(message: str, status: int) -> None:
 )
 @click.version_option(package_name="loadmaster")
 def main() -> None:
-    """Plans the training of large language models: pipeline schedules and sharding plans."""
+    """Plans the training of large language models: pipeline schedules, sharding plans, training
+    plans, and estimates."""
 
 
 @main.command("serve")
@@ -93,6 +95,8 @@ def serve_command(host: str, port: int, data_dir: Path) -> None:
 
 main.add_command(solve_command)
 main.add_command(shard_command)
+main.add_command(plan_command)
+main.add_command(estimate_command)
 
 
 @main.command("jobs")

@@ -3,14 +3,15 @@
 A file holds a request body (`problem`, or `model`, `cluster` and `training`; `solver`, `name`,
 `tags`), a bare problem, or a body together with the sections `scheduler`, `hardware`,
 `parallelism` and `optimization`. Each key of a section sets one field of the body; an unknown key
-is an error, and so are two keys that want different things.
+is an error, and so are two keys that want different things. The same file serves a schedule, a
+training plan and estimates, which take further keys.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,17 @@ BODY_KEYS = (
     "tags",
     "priority",
 )
+TRAINING_KEYS = (*BODY_KEYS[1:], "search", "memory_headroom", "routing_frequency")
+FURTHER_KEYS: Mapping[str, tuple[str, ...]] = {
+    "memory": (),
+    "step-time": (),
+    "recomputation": ("most_overhead",),
+    "scaling": ("kind",),
+    "offload": ("bytes_to_move", "chunk_bytes", "overlap"),
+    "communication": ("in_network_reduction",),
+}
+"""Of each estimate, the keys beside `model`, `cluster` and `training`."""
+ESTIMATE_KEYS = (*TRAINING_KEYS, *(key for keys in FURTHER_KEYS.values() for key in keys))
 DURATION_UNITS_S = {"ms": 0.001, "s": 1, "m": 60, "min": 60, "h": 3600}
 SIZE_UNITS_BYTES = {
     "B": 1,
@@ -154,24 +166,39 @@ def read_request(path: Path) -> dict[str, Any]:
     return request_from(read_document(path))
 
 
+def read_training_request(path: Path) -> dict[str, Any]:
+    """The request body of a training plan that a file stands for. Raises `InputError`."""
+    return request_from(read_document(path), TRAINING_KEYS)
+
+
+def read_estimate_request(path: Path) -> dict[str, Any]:
+    """What a file says of a training to estimate. Raises `InputError`.
+
+    The same file may be one that is solved or planned: what those take besides is kept.
+    """
+    return request_from(read_document(path), ESTIMATE_KEYS)
+
+
 def read_sharding_request(path: Path) -> dict[str, Any]:
     """The request body of a sharding plan that a file holds, or the bare graph in it."""
     document = read_document(path)
     return {"graph": document} if "operators" in document else document
 
 
-def request_from(document: Mapping[str, Any]) -> dict[str, Any]:
-    """The request body that a file's content stands for. Raises `InputError`."""
-    if "stages" in document and "devices" in document:
+def request_from(
+    document: Mapping[str, Any], body_keys: Sequence[str] = BODY_KEYS
+) -> dict[str, Any]:
+    """The request body, with these keys, that a file's content stands for. Raises `InputError`."""
+    if "problem" in body_keys and "stages" in document and "devices" in document:
         return {"problem": dict(document)}
     for key in document:
-        if key not in BODY_KEYS and key not in SECTIONS:
+        if key not in body_keys and key not in SECTIONS:
             raise InputError(
                 key,
                 "is not a known key.",
-                f"Known are {', '.join((*BODY_KEYS, *SECTIONS))}.",
+                f"Known are {', '.join((*body_keys, *SECTIONS))}.",
             )
-    body = {key: document[key] for key in BODY_KEYS if key in document}
+    body = {key: document[key] for key in body_keys if key in document}
     origins: dict[Field, str] = {}
     for section, keys in SECTIONS.items():
         for key, value in _entries(document, section):

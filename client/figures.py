@@ -63,7 +63,9 @@ def size(size_bytes: float | None) -> str:
 
 def best_figure(job: Mapping[str, Any]) -> str | None:
     """The best objective of a job so far, with its unit; None if it has none yet."""
-    return _objective(job["best_makespan_ns"], job["best_objective_bytes"])
+    makespan_ns, step_time_ns = job["best_makespan_ns"], job["best_step_time_ns"]
+    value_ns = step_time_ns if makespan_ns is None else makespan_ns
+    return _objective(value_ns, job["best_objective_bytes"])
 
 
 def bound_figure(job: Mapping[str, Any]) -> str | None:

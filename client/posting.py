@@ -1,4 +1,5 @@
-"""The commands that post a request: `solve` (a pipeline schedule), `shard` (a sharding plan)."""
+"""The commands that post a request: `solve` (a pipeline schedule), `shard` (a sharding plan) and
+`plan` (a training plan)."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from typing import Any
 import click
 
 from client.api import DEFAULT_SERVER, Document, LoadmasterClient
-from client.configuration import read_request, read_sharding_request
+from client.configuration import read_request, read_sharding_request, read_training_request
 from client.errors import EXIT_INTERRUPTED
 from client.options import FiniteFloatRange, posting_options
 from client.output import check_output
@@ -18,18 +19,18 @@ from client.solving import answer_of, finish, terminal, time_limit_s, with_optio
 
 Submit = Callable[[LoadmasterClient], Document]
 
+SCHEDULE_ENGINES = ("auto", "cbc", "highs", "cp_sat")
+seed_option = click.option("--seed", type=click.IntRange(0), help="Of what is drawn at random.")
+
 
 @click.command("solve")
-@posting_options(
-    ("auto", "cbc", "highs", "cp_sat"),
-    "auto runs every step; the others name the exact engine to use.",
-)
+@posting_options(SCHEDULE_ENGINES, "auto runs every step; the others name the exact engine to use.")
 @click.option(
     "--iterations",
     type=click.IntRange(1),
     help="Iterations of the search in place of a time limit: a reproducible answer.",
 )
-@click.option("--seed", type=click.IntRange(0), help="Of what is drawn at random.")
+@seed_option
 def solve_command(
     file: Path,
     wait: bool,
@@ -106,6 +107,56 @@ def shard_command(
     _post(
         lambda client: client.submit_sharding(body, fresh=fresh),
         kind="sharding",
+        limit_s=time_limit_s(body),
+        wait=wait,
+        output=output,
+        server=server,
+    )
+
+
+@click.command("plan")
+@posting_options(SCHEDULE_ENGINES, "Of the finalists' schedules, as for `solve`.")
+@seed_option
+@click.option("--top", type=click.IntRange(1), help="How many plans to rank.")
+@click.option("--finalists", type=click.IntRange(0), help="How many of them get a schedule solved.")
+@click.option(
+    "--pareto/--no-pareto", default=None, help="Also throughput against headroom and GPUs."
+)
+def plan_command(
+    file: Path,
+    wait: bool,
+    time_limit: float | None,
+    engine: str | None,
+    threads: int | None,
+    seed: int | None,
+    mipgap: float | None,
+    top: int | None,
+    finalists: int | None,
+    pareto: bool | None,
+    fresh: bool,
+    output: Path | None,
+    server: str,
+) -> None:
+    """Post FILE (YAML or JSON) for a training plan: how to train the model on the cluster.
+
+    Options win over what the file says.
+    """
+    check_output(output)
+    options = {
+        "time_limit_s": time_limit,
+        "engine": engine,
+        "threads": threads,
+        "seed": seed,
+        "mip_gap": mipgap,
+    }
+    body = with_options(read_training_request(file), options)
+    search = {"top": top, "finalists": finalists, "pareto": pareto}
+    given = {name: value for name, value in search.items() if value is not None}
+    if given:
+        body["search"] = {**(body.get("search") or {}), **given}
+    _post(
+        lambda client: client.submit_training(body, fresh=fresh),
+        kind="training",
         limit_s=time_limit_s(body),
         wait=wait,
         output=output,

@@ -12,6 +12,7 @@ from client.figures import percent, size
 from client.sharding_tables import (
     baseline_table,
     is_applicable,
+    is_from_layer_to_layer,
     operator_table,
     trade_off_table,
 )
@@ -114,12 +115,24 @@ def provenance_lines(provenance: Document) -> list[str]:
     """How long the solve took, and what to know about its figures."""
     lines = []
     if "solve_seconds" in provenance:
-        seconds, engine = provenance["solve_seconds"], provenance["engine"]
-        lines.append(f"Model built and solved in {seconds:.3f} s by {engine}.")
+        lines.append(
+            f"Model built and solved in {provenance['solve_seconds']:.3f} s{_by(provenance)}."
+        )
     settings = provenance.get("settings", {})
     if settings.get("gpu_is_assumed"):
         lines.append(f"Throughput is that of {settings['gpu']}, since only a count was given.")
     return [*lines, *(f"Warning: {warning}" for warning in provenance.get("warnings", []))]
+
+
+def _by(provenance: Document) -> str:
+    """The engine, if it had to run."""
+    sizes = provenance.get("model", [])
+    compared = sum(size.get("compared_plans", 0) for size in sizes)
+    if any(size["engine_runs"] for size in sizes) or not sizes:
+        return f" by {provenance['engine']}"
+    if compared > len(sizes):
+        return f", by comparing all {compared} plans that the reductions leave; no engine ran"
+    return "; no engine had to run"
 
 
 def _render_plan(console: Console, result: Document, name: str) -> None:
@@ -127,10 +140,12 @@ def _render_plan(console: Console, result: Document, name: str) -> None:
     operators = plan["operators"]
     title = name + _title(result["instance"], plan)
     console.print(Text(title, style="bold"))
-    console.print(operator_table(operators[:MOST_OPERATORS], console.width), crop=False)
+    shown = operators[:MOST_OPERATORS]
+    console.print(operator_table(shown, plan["resharding"], console.width), crop=False)
     if len(operators) > MOST_OPERATORS:
         further = len(operators) - MOST_OPERATORS
         console.print(Text(f"and {further} more operators, all of them in the result", style="dim"))
+    _print_lines(console, _resharding_notes(plan["resharding"]), style="dim")
     console.print()
     baselines = result["baselines"]
     console.print(baseline_table(plan, baselines, console.width), crop=False)
@@ -157,14 +172,34 @@ def _title(instance: Document, plan: Document) -> str:
     return f"{count} operators on {devices} devices{within}, alpha {instance['alpha']:g}"
 
 
+def _resharding_notes(resharding: Sequence[Document]) -> list[str]:
+    """Where the tables count what is resharded."""
+    notes = []
+    if not all(map(is_from_layer_to_layer, resharding)):
+        notes.append(
+            "Sent: by an operator's own collectives. Resharded: to bring what an operator reads "
+            "into its layout, counted at the operator that reads it, with the gradients' way back. "
+            "The plans below count both as sent."
+        )
+    return notes + [
+        f"Sent of {row['to']} has {size(row['bytes'])} in it that go from each layer to the next."
+        for row in resharding
+        if is_from_layer_to_layer(row)
+    ]
+
+
 def _baseline_notes(baselines: Sequence[Document]) -> list[str]:
-    """Why some baselines have no row, and what of the others is not modelled."""
+    """Why some baselines have no row, what of the others is not modelled, and why some of them
+    keep less."""
     notes = []
     for baseline in baselines:
         if not is_applicable(baseline):
             notes.append(f"{baseline['name']}: {baseline['reason']}")
-        elif baseline["not_modelled"]:
+            continue
+        if baseline["not_modelled"]:
             notes.append(f"{baseline['name']}, not modelled: {baseline['not_modelled']}")
+        if baseline.get("note"):
+            notes.append(f"{baseline['name']} {baseline['note']}")
     return notes
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from client.tables import Column, contrasting_table, fits_cell, plain_table, tex
 OURS = "Loadmaster"
 ROLES = ("data", "row", "column")
 MEMORY, PEAK, REDUNDANT, SENT = "Memory", "Peak", "Redundant", "Sent"
+RESHARDED = "Resharded"
 KIND, LAYERS, OBJECTIVE, SPEED = "Kind", "Layers", "Objective", "Throughput\nto Megatron"
 
 Row = Mapping[str, Any]
@@ -28,9 +30,28 @@ def strategy_words(operator: Row) -> str:
     return ", ".join(parts) or "whole"
 
 
-def operator_table(operators: Sequence[Row], width: int) -> Table:
-    """Each operator's strategy, and what one device holds and sends for it in all layers."""
-    sizes = (MEMORY, "memory_bytes"), (REDUNDANT, "redundant_bytes"), (SENT, "communication_bytes")
+def is_from_layer_to_layer(resharding: Row) -> bool:
+    """Whether a row of the plan's `resharding` is part of an operator's own communication: what
+    each of identical layers hands to the same operator of the next."""
+    return resharding.get("counted_as") == "communication"
+
+
+def operator_table(operators: Sequence[Row], resharding: Sequence[Row], width: int) -> Table:
+    """Each operator's strategy, and what one device holds and sends for it in all layers.
+
+    What is resharded, if anything, stands at the operator that reads it.
+    """
+    sizes = {
+        MEMORY: [row["memory_bytes"] for row in operators],
+        REDUNDANT: [row["redundant_bytes"] for row in operators],
+        SENT: [row["communication_bytes"] for row in operators],
+    }
+    between = [row for row in resharding if not is_from_layer_to_layer(row)]
+    if between:
+        arriving: Counter[str] = Counter()
+        for row in between:
+            arriving[row["to"]] += row["bytes"]
+        sizes[RESHARDED] = [arriving[row["name"]] for row in operators]
     layers = Column(LAYERS, texts(str(operator["layers"]) for operator in operators), True)
     is_folded = any(operator["layers"] > 1 for operator in operators)
     columns = [
@@ -38,13 +59,17 @@ def operator_table(operators: Sequence[Row], width: int) -> Table:
         Column(KIND, texts(operator["kind"] for operator in operators)),
         *([layers] if is_folded else []),
         Column("Strategy", texts(map(strategy_words, operators))),
-        *_size_columns({name: [row[key] for row in operators] for name, key in sizes}),
+        *_size_columns(sizes),
     ]
-    return plain_table(columns, width, _headings(columns, KIND, SENT, REDUNDANT, LAYERS))
+    dispensable = _headings(columns, KIND, RESHARDED, SENT, REDUNDANT, LAYERS)
+    return plain_table(columns, width, dispensable)
 
 
 def baseline_table(plan: Row, baselines: Sequence[Row], width: int) -> Table:
-    """The plan against those baselines that are applicable, on the same cost model."""
+    """The plan against those baselines that are applicable, on the same cost model.
+
+    What is resharded counts as sent.
+    """
     rows = [{**plan, "name": OURS, "fits": True}, *filter(is_applicable, baselines)]
     figures = {
         MEMORY: [row["memory_bytes"] for row in rows],
@@ -59,7 +84,10 @@ def baseline_table(plan: Row, baselines: Sequence[Row], width: int) -> Table:
         Column(SPEED, texts(_ratio(row["relative_throughput"]) for row in rows), True),
         Column("Fits", [fits_cell(row["fits"]) for row in rows]),
     ]
-    return contrasting_table(columns, width, _headings(columns, OBJECTIVE, PEAK, SPEED, SENT))
+    dispensable, last = (OBJECTIVE, SPEED, SENT), (REDUNDANT,)
+    return contrasting_table(
+        columns, width, _headings(columns, *dispensable), _headings(columns, *last)
+    )
 
 
 def trade_off_table(points: Sequence[Row], plan: Row, width: int) -> Table:

@@ -14,12 +14,14 @@ from client.output import write_result
 from client.progress import wait_for
 from client.render import render_result
 from client.sharding import render_sharding
+from client.training import render_training
 
 DEFAULT_TIME_LIMIT_S = 60.0
 BUDGETS = ("time_limit_s", "search_iterations")
 RENDERERS: Mapping[str, Callable[[Console, Mapping[str, Any]], None]] = {
     "pipeline": render_result,
     "sharding": render_sharding,
+    "training": render_training,
 }
 
 

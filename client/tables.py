@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from rich.box import HEAVY_HEAD
 from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
+
+from client.figures import size_unit
+
+Row = Mapping[str, Any]
+"""What a row of a table is made from: an object of an answer."""
 
 GAP = 2
 """Blanks between two columns of a table without lines."""
@@ -38,6 +44,20 @@ class Column:
 def texts(values: Iterable[str]) -> list[Text]:
     """Cells of one line each, free of markup."""
     return [Text(" ".join(value.split())) for value in values]
+
+
+def size_columns(figures: Mapping[str, Sequence[float | None]]) -> list[Column]:
+    """Columns of sizes, all in the same unit, which their headings name."""
+    unit = size_unit(size for sizes in figures.values() for size in sizes)
+    return [
+        Column(f"{heading}\n{unit.name}", texts(map(unit.figure, sizes)), True)
+        for heading, sizes in figures.items()
+    ]
+
+
+def headings(columns: Sequence[Column], *names: str) -> list[str]:
+    """The whole headings of these columns, in the order of the names."""
+    return [c.heading for name in names for c in columns if c.heading.startswith(name)]
 
 
 def boxed_width(widths: Sequence[int]) -> int:

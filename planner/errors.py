@@ -14,12 +14,12 @@ class SpecError(PlannerError):
     wrong with it and `remedy` what would be accepted instead.
     """
 
-    def __init__(self, path: tuple[str | int, ...], message: str, remedy: str = "") -> None:
+    def __init__(self, path: tuple[str | int, ...], message: str, remedy: str) -> None:
         self.path = path
         self.message = message
         self.remedy = remedy
         where = ".".join(str(part) for part in path)
-        super().__init__(f"{where}: {message}" + (f" {remedy}" if remedy else ""))
+        super().__init__(f"{where}: {message} {remedy}")
 
 
 class OrderError(PlannerError):

@@ -74,6 +74,10 @@ def solver_of(kind: str) -> Solver:
         from planner.sharding.solve import run as solve_sharding
 
         return solve_sharding
+    if kind == "training":
+        from planner.training.solve import run as solve_training
+
+        return solve_training
     raise ValueError(f"there is no solver for specs of kind {kind!r}")
 
 

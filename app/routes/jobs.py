@@ -57,8 +57,9 @@ def get_job(job_id: JobId, services: ServicesDep, response: Response) -> JobView
         200: {
             "description": "Of a pipeline schedule `problem`, `schedule`, `comparison`, "
             "`certificate` and `provenance`; of a sharding plan `instance`, `plan`, `baselines`, "
-            "`certificate` and `provenance`; for an infeasible job `infeasibility` in place of "
-            "the plan; for a cancelled one the best plan found before it stopped."
+            "`certificate` and `provenance`; of a training plan `plans`, `best`, `searched`, "
+            "`dropped`, `certificate` and `provenance`; for an infeasible job `infeasibility` in "
+            "place of the plan; for a cancelled one the best plan found before it stopped."
         },
         **problem_responses(JobNotFound, NoPlan, ResultNotReady, SolveFailed, DatabaseUnavailable),
     },

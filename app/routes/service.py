@@ -36,8 +36,10 @@ def get_readiness(services: ServicesDep, response: Response) -> Readiness:
 @router.get("/v1/examples")
 def list_examples(
     kind: Annotated[
-        ExampleKind, Query(description="For pipeline schedules or for sharding plans.")
+        ExampleKind,
+        Query(description="For pipeline schedules, for sharding plans or for training plans."),
     ] = "pipeline",
 ) -> list[dict[str, Any]]:
-    """Bodies that can be posted to `/v1/pipeline-schedules` or `/v1/sharding-plans` as they are."""
+    """Bodies that can be posted as they are to `/v1/pipeline-schedules`, `/v1/sharding-plans` or
+    `/v1/training-plans`."""
     return example_bodies(kind)

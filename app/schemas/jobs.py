@@ -37,7 +37,12 @@ class JobView(BaseModel):
         description="Of a pipeline schedule: the best objective so far, makespan or, if asked for, "
         "steady span."
     )
-    lower_bound_ns: int | None = Field(description="Of a pipeline schedule: what none can beat.")
+    best_step_time_ns: int | None = Field(
+        description="Of a training plan: the predicted step time of the best one so far."
+    )
+    lower_bound_ns: int | None = Field(
+        description="Of a pipeline schedule or a training plan: what none can beat."
+    )
     best_objective_bytes: int | None = Field(
         description="Of a sharding plan: the best objective so far, rounded up."
     )

@@ -12,6 +12,7 @@ from app.models import DEFAULT_PRIORITY, HIGHEST_PRIORITY, LOWEST_PRIORITY
 from app.services.submission import JobOptions
 from planner.pipeline.request import PipelineRequest
 from planner.sharding.request import ShardingRequest
+from planner.training.request import TrainingRequest
 
 Tag = Annotated[str, Field(min_length=1, max_length=64)]
 
@@ -39,6 +40,11 @@ class ShardingPlanRequest(JobFields, ShardingRequest):
     """A `graph` or a `transformer`, `devices`, what a plan is judged by; and the job's fields."""
 
 
+class TrainingPlanRequest(JobFields, TrainingRequest):
+    """`model`, `cluster`, what is fixed of the `training`, what to `search`; and the job's
+    fields."""
+
+
 def split_body(body: Mapping[str, Any]) -> tuple[JobOptions, dict[str, Any]]:
     """The job's fields, checked, and the rest of the body, which the planner resolves.
 
@@ -55,7 +61,7 @@ def split_body(body: Mapping[str, Any]) -> tuple[JobOptions, dict[str, Any]]:
 
 
 def _invalid(error: ValidationError) -> InvalidRequest:
-    entries = error.errors(include_url=False, include_context=False, include_input=False)
-    errors = [FieldError(".".join(map(str, entry["loc"])), entry["msg"]) for entry in entries]
+    entries = error.errors(include_url=False, include_input=False)
+    errors = [FieldError.of_complaint(entry["loc"], entry) for entry in entries]
     detail = "; ".join(f"{entry.path}: {entry.message}" for entry in errors)
     return InvalidRequest(detail, errors=errors)

@@ -6,10 +6,11 @@ import json
 from importlib import resources
 from typing import Any, Literal
 
-ExampleKind = Literal["pipeline", "sharding"]
+ExampleKind = Literal["pipeline", "sharding", "training"]
 FOLDERS: dict[ExampleKind, tuple[str, ...]] = {
     "pipeline": ("examples",),
     "sharding": ("examples", "sharding"),
+    "training": ("examples", "training"),
 }
 
 

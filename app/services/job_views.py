@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.models import SHARDING, Solve, SolveState
+from app.models import PIPELINE, SHARDING, TRAINING, Solve, SolveState
 from app.repositories.jobs import JobRow
 from app.schemas.jobs import Accepted, JobView, links_of
 from app.schemas.times import instant, known_instant
@@ -25,9 +25,10 @@ def job_view(row: JobRow) -> JobView:
         engine=solve.engine,
         queue_position=row.queue_position,
         phase=solve.phase,
-        best_makespan_ns=None if is_sharding else solve.best_objective,
+        best_makespan_ns=_best(solve, PIPELINE),
+        best_step_time_ns=_best(solve, TRAINING),
         lower_bound_ns=None if is_sharding else solve.lower_bound,
-        best_objective_bytes=solve.best_objective if is_sharding else None,
+        best_objective_bytes=_best(solve, SHARDING),
         lower_bound_bytes=solve.lower_bound if is_sharding else None,
         gap=_gap(solve),
         progress_at=instant(solve.progress_at),
@@ -52,6 +53,11 @@ def accepted_view(view: JobView) -> Accepted:
         enqueued_at=view.created_at,
         links=view.links,
     )
+
+
+def _best(solve: Solve, kind: str) -> int | None:
+    """The best objective of a solve of this kind; None for the other kinds' fields."""
+    return solve.best_objective if solve.kind == kind else None
 
 
 def _finished_at(row: JobRow) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from app.models import SHARDING
+from app.models import PIPELINE
 from planner.pipeline.verify import VERIFIER
 from planner.version import __version__
 
@@ -27,11 +27,11 @@ def result_of_incumbent(
     `started_from` what stored plan the solve had started from, and `bound_name` what proves
     `lower_bound`, which holds for the whole request.
     """
-    if spec["kind"] == SHARDING:
+    if spec["kind"] == PIPELINE:
+        document = _pipeline_result(spec, incumbent, objective, lower_bound, bound_name)
+    else:
         # Reported as a result document, with what was proven when it was found.
         document = incumbent
-    else:
-        document = _pipeline_result(spec, incumbent, objective, lower_bound, bound_name)
     provenance = {
         "planner_version": __version__,
         "engine": spec["options"]["engine"],

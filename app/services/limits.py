@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeVar
 from app.errors import LimitExceeded
 from app.services.submission import Resolved
 from app.settings import Settings
+from planner.cost.hardware import read_cluster
 
 ResolvedT = TypeVar("ResolvedT", contravariant=True)
 Paths = tuple[tuple[str, ...], ...]
@@ -40,6 +41,13 @@ class ResolvedSharding(Resolved, Protocol):
 
     @property
     def devices(self) -> int: ...
+
+
+class ResolvedTraining(Resolved, Protocol):
+    """A resolved request for a training plan."""
+
+    @property
+    def gpus(self) -> int: ...
 
 
 class PipelineLimits:
@@ -109,6 +117,43 @@ class ShardingLimits:
         _check(("devices",), resolved.devices, limits.max_devices, "devices")
         _check(("graph",), resolved.operations, limits.max_operators, "operators")
         _check_time_limit(resolved, limits)
+
+
+class TrainingLimits:
+    """Stages, GPUs and time of a training plan."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    def check_body(self, body: Mapping[str, Any]) -> None:
+        """Count the stages where the body names them."""
+        _check_stages(body, self._settings)
+
+    def check_resolved(self, resolved: ResolvedTraining) -> None:
+        """Count the GPUs of the cluster."""
+        _check(("cluster",), resolved.gpus, self._settings.max_gpus, "GPUs")
+        _check_time_limit(resolved, self._settings)
+
+
+class EstimateLimits:
+    """Stages, micro-batches and GPUs of an estimate, all of them told by its body."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    def check_body(self, body: Mapping[str, Any]) -> None:
+        """Count them; raises `LimitExceeded`, and `SpecError` for what is no cluster."""
+        limits, path = self._settings, ("training", "micro_batches")
+        _check_stages(body, limits)
+        _check(path, _size(body, path), limits.max_micro_batches, "micro-batches")
+        cluster = body.get("cluster")
+        if cluster is not None:
+            _check(("cluster",), read_cluster(cluster).gpus, limits.max_gpus, "GPUs")
+
+
+def _check_stages(body: Mapping[str, Any], settings: Settings) -> None:
+    path = ("training", "pipeline_parallel")
+    _check(path, _size(body, path), settings.max_stages, "pipeline parallel")
 
 
 def _size(body: Mapping[str, Any], path: tuple[str, ...]) -> float:

@@ -6,40 +6,48 @@ from dataclasses import dataclass
 
 from planner.cost import times
 from planner.cost.blocks import (
-    Block,
     Blocks,
     activation_shape,
     build_blocks,
-    data_parallel_route,
+    offloading,
     sum_blocks,
     training_state_bytes,
 )
 from planner.cost.hardware import Cluster
-from planner.cost.links import HostLinks, find_host_links, in_one_node
+from planner.cost.links import HostLinks, find_host_links, rank_tier
 from planner.cost.memory import boundary_bytes
 from planner.cost.model import Model
+from planner.cost.offload.paths import OffloadPath
+from planner.cost.offload.screening import MOST_CANDIDATES, most_promising, worth_trying
+from planner.cost.offload.variants import OffloadVariant, offload_variants
 from planner.cost.parameters import (
+    Shard,
     embedding_shard,
     head_shard,
     layer_shard,
     word_embedding_shard,
 )
 from planner.cost.partition import partition_layers
-from planner.cost.placement import Placement, placements
+from planner.cost.placement import Placement, interleaved, placements
+from planner.cost.problem_parts import StageCosts, hosts_from, stage_from
+from planner.cost.routes import Route, tier_route
+from planner.cost.times import StateRoutes
 from planner.cost.training import Training
-from planner.pipeline.problem import Device, Host, PipelineProblem, Stage, Transfer
+from planner.pipeline.problem import Device, Duplex, PipelineProblem, Transfer
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """One placement of the pipeline as a problem.
 
-    `layers_per_stage` counts transformer layers; `static_bytes` is what each device holds all the
-    time: parameters, gradients and optimizer states.
+    `offload` names the way to offload, empty for the usual one. `layers_per_stage` counts
+    transformer layers; `static_bytes` is what each device holds all the time: parameters,
+    gradients and optimizer states.
     """
 
     placement: str
     problem: PipelineProblem
+    offload: str
     layers_per_stage: tuple[int, ...]
     static_bytes: tuple[int, ...]
 
@@ -55,44 +63,67 @@ class DeviceNeed:
 
 @dataclass(frozen=True, slots=True)
 class CostModel:
-    """Everything that the placements of one spec share."""
+    """Everything that the placements of one spec share.
+
+    `blocks` are without compression and NUMA; `variants` the ways to offload that are open.
+    """
 
     model: Model
     cluster: Cluster
     training: Training
     blocks: Blocks
     links: HostLinks
+    variants: tuple[OffloadVariant, ...]
 
     @classmethod
     def of(cls, model: Model, cluster: Cluster, training: Training) -> CostModel:
         """Compute the block costs of a spec."""
         links = find_host_links(cluster, training.degrees)
         blocks = build_blocks(model, cluster, training, links)
-        return cls(model, cluster, training, blocks, links)
+        variants = offload_variants(
+            training.offload_choice, training.element_bytes, cluster, training.degrees, links
+        )
+        return cls(model, cluster, training, blocks, links, variants)
 
     def candidates(self) -> tuple[Candidate, ...]:
-        """The problem of each placement whose model states leave room for activations."""
-        found = (self._candidate(p) for p in self._placements())
-        return tuple(candidate for candidate in found if candidate is not None)
+        """The problem of each placement whose model states leave room for activations, and of each
+        way to offload that is worth trying there; the first way first."""
+        placed = self._placements()
+        variants, found = self.variants, []
+        for placement in placed:
+            made = {v: c for v in variants if (c := self._candidate(placement, v)) is not None}
+            tried = worth_trying({v: c.problem for v, c in made.items()})
+            if len(tried) * len(placed) > MOST_CANDIDATES:
+                variants = tried = most_promising({v: made[v].problem for v in tried}, len(placed))
+            found += [(v, made[v]) for v in tried]
+        found.sort(key=lambda pair: self.variants.index(pair[0]))
+        return tuple(candidate for _, candidate in found)
 
     def needs(self) -> tuple[DeviceNeed, ...]:
-        """What each device needs at the least with one chunk per device."""
+        """What each device needs at the least, with one chunk per device unless more are asked
+        for."""
         placement = self._placements()[0]
         layers = self.layers_per_stage(placement)
-        stages = self._stages(placement, layers)
-        return tuple(
-            DeviceNeed(
-                device,
-                self.static_bytes(self.parameters_of(placement, device, layers[device])),
-                stages[device].activation_bytes[0] + stages[device].backward_allocation_bytes(0),
-            )
-            for device in range(placement.devices)
-        )
+        stages = [
+            stage_from(costs, 1) for costs in self.stage_costs(placement, layers, self.variants[0])
+        ]
+
+        def need(device: int) -> DeviceNeed:
+            own = placement.stages_of(device)
+            shard = self.parameters_of(placement, device, sum(layers[s] for s in own))
+            kept = sum(stages[s].activation_bytes[0] for s in own)
+            added = max(stages[s].backward_allocation_bytes(0) for s in own)
+            return DeviceNeed(device, self.static_bytes(shard), kept + added)
+
+        return tuple(need(device) for device in range(placement.devices))
 
     def _placements(self) -> list[Placement]:
-        return placements(self.training.degrees.pipeline, self.model.layers)
+        pipeline, chunks = self.training.degrees.pipeline, self.training.interleaving
+        if chunks is not None:
+            return [interleaved(pipeline, chunks)]
+        return placements(pipeline, self.model.layers)
 
-    def _candidate(self, placement: Placement) -> Candidate | None:
+    def _candidate(self, placement: Placement, variant: OffloadVariant) -> Candidate | None:
         layers = self.layers_per_stage(placement)
         devices = range(placement.devices)
         parameters = [
@@ -102,34 +133,41 @@ class CostModel:
             for device in devices
         ]
         static = tuple(self.static_bytes(count) for count in parameters)
-        room = [self._activation_memory_bytes(size) for size in static]
+        room = [self.activation_memory_bytes(size) for size in static]
         if min(room) <= 0:
             return None
+        path, stages = variant.path, self.stage_costs(placement, layers, variant)
+        name = ", ".join(part for part in (placement.name, variant.name) if part)
         problem = PipelineProblem(
             micro_batches=self.training.micro_batches,
             devices=tuple(
-                self._device(placement, device, parameters[device], room[device])
+                self._device(placement, path, device, parameters[device], room[device])
                 for device in devices
             ),
-            stages=self._stages(placement, layers),
+            stages=tuple(stage_from(costs, self.training.micro_batches) for costs in stages),
             transfers=self._transfers(placement),
-            hosts=self._hosts(),
+            hosts=hosts_from(path, stages),
             host_link_duplex=self.cluster.host_link_duplex,
+            host_links=dict.fromkeys(sorted(path.half_duplex_links), Duplex.HALF),
             micro_batch_order=self.training.micro_batch_order,
             objective=self.training.objective,
             name=f"{self.model.name} on {self.training.degrees.gpus} x {self.cluster.gpu.name}, "
-            f"{placement.name}",
+            f"{name}",
         )
-        return Candidate(placement.name, problem, layers, static)
+        return Candidate(name, problem, variant.name, layers, static)
 
-    def _activation_memory_bytes(self, static_bytes: int) -> int:
+    def activation_memory_bytes(self, static_bytes: int) -> int:
+        """What a device has left for activations beside its model states, as measured if it was."""
         measured = self.training.profile.activation_memory_bytes
         if measured is not None:
             return measured
         return self.cluster.memory_bytes - self.cluster.reserved_bytes - static_bytes
 
     def layers_per_stage(self, placement: Placement) -> tuple[int, ...]:
-        """Balance devices first (`partition_layers`), then the chunks of each device."""
+        """As given, or else balanced: devices first (`partition_layers`), then the chunks of each
+        device."""
+        if self.training.layers_per_stage is not None:
+            return self.training.layers_per_stage
         last = len(placement.device_of_stage) - 1
         extra = [0] * (last + 1)
         extra[0] += self.blocks.embedding.compute_ns
@@ -162,28 +200,32 @@ class CostModel:
         static = self.static_bytes(self.parameters_of(placement, device, layers))
         return static + in_flight * layers * self.blocks.layer.activation_bytes
 
-    def parameters_of(self, placement: Placement, device: int, layers: int) -> int:
+    def parameters_of(self, placement: Placement, device: int, layers: int) -> Shard:
         """Parameters on each GPU of a device, embedding and head where it has those stages."""
-        tensor = self.training.degrees.tensor
+        degrees = self.training.degrees
         stages = placement.stages_of(device)
         last = len(placement.device_of_stage) - 1
-        count = layers * layer_shard(self.model, tensor)
+        shard = layer_shard(self.model, degrees.tensor, degrees.expert).times(layers)
         if 0 in stages:
-            count += embedding_shard(self.model, tensor)
+            shard += Shard(embedding_shard(self.model, degrees.tensor))
         if last in stages:
-            count += head_shard(self.model, tensor, shares_embedding=0 in stages)
-        return count
+            head = head_shard(self.model, degrees.tensor, shares_embedding=0 in stages)
+            shard += Shard(head)
+        return shard
 
-    def static_bytes(self, parameters: int) -> int:
+    def static_bytes(self, shard: Shard) -> int:
         """Model states of so many parameters; ZeRO stage 3 also holds one gathered layer."""
         states = training_state_bytes(self.training)
         degrees, stage = self.training.degrees, self.training.zero_stage
-        total = states.on_rank(parameters, stage, degrees.data)
-        if stage == 3 and degrees.data > 1:
-            total += layer_shard(self.model, degrees.tensor) * states.parameter
+        total = states.on_rank(shard, stage, degrees)
+        if stage == 3 and degrees.replicas > 1:
+            layer = layer_shard(self.model, degrees.tensor, degrees.expert)
+            total += layer.total * states.parameter
         return total
 
-    def _device(self, placement: Placement, device: int, parameters: int, room: int) -> Device:
+    def _device(
+        self, placement: Placement, path: OffloadPath, device: int, parameters: Shard, room: int
+    ) -> Device:
         epilogue_ns = self.training.profile.epilogue_ns
         if epilogue_ns is None:
             epilogue_ns = self._epilogue_ns(placement, device, parameters)
@@ -192,44 +234,50 @@ class CostModel:
         where = f"GPU {first}" if len(gpus) == 1 else f"GPUs {first}-{first + len(gpus) - 1}"
         return Device(
             activation_memory_bytes=room,
-            host_link=self.links.link_of_rank[device],
-            host=None
-            if self.cluster.host_memory_bytes is None
-            else self.links.host_of_rank[device],
+            host_link=path.link_of_rank[device],
+            host=path.store_of_rank[device] if path.is_limited else None,
             epilogue_ns=epilogue_ns,
             name=f"rank {device} (node {node}, {where})",
         )
 
-    def _epilogue_ns(self, placement: Placement, device: int, parameters: int) -> int:
-        """Gradient reduction over data-parallel ranks, that of a tied embedding held by both the
-        first and the last device (Megatron-LM), and the optimizer step."""
+    def _epilogue_ns(self, placement: Placement, device: int, parameters: Shard) -> int:
+        """Gradient reduction over the ranks that hold the same parameters, that of a tied embedding
+        held by both the first and the last device (Megatron-LM), and the optimizer step."""
         states = training_state_bytes(self.training)
         degrees, stage = self.training.degrees, self.training.zero_stage
-        route = data_parallel_route(self.training, self.cluster)
-        seconds = times.gradient_reduction_s(parameters, states, stage, degrees.data, route)
+        routes = StateRoutes.of(degrees, self.cluster)
+        seconds = times.gradient_reduction_s(parameters, states, stage, routes)
         first, last = placement.device_of_stage[0], placement.device_of_stage[-1]
         if self.model.tied_embeddings and first != last and device in (first, last):
             size = word_embedding_shard(self.model, degrees.tensor) * states.gradient
             seconds += self._route(first, last).all_reduce_s(size, 2)
-        seconds += times.optimizer_s(parameters, states, stage, degrees.data, self.cluster)
+        seconds += times.optimizer_s(parameters, states, stage, degrees, self.cluster)
         return times.whole_us_ns(seconds)
 
-    def _stages(self, placement: Placement, layers: tuple[int, ...]) -> tuple[Stage, ...]:
-        count = self.training.micro_batches
+    def stage_costs(
+        self, placement: Placement, layers: tuple[int, ...], variant: OffloadVariant
+    ) -> tuple[StageCosts, ...]:
+        """What each stage of a placement takes per micro-batch."""
+        routes = variant.path.route_of_rank
+        blocks_on = {
+            route: offloading(self.blocks, self.training, route, variant.compressor)
+            for route in set(routes)
+        }
         last = len(layers) - 1
         stages = []
         first_layer = 0
         for number, device in enumerate(placement.device_of_stage):
-            parts = [self.blocks.layer] * layers[number]
+            blocks = blocks_on[routes[device]]
+            parts = [blocks.layer] * layers[number]
             name = f"layers {first_layer}-{first_layer + layers[number] - 1}"
             if number == 0:
-                parts.append(self.blocks.embedding)
+                parts.append(blocks.embedding)
                 name = f"embedding, {name}"
             if number == last:
-                parts.append(self.blocks.head)
+                parts.append(blocks.head)
                 name = f"{name}, head"
             first_layer += layers[number]
-            stages.append(_stage(sum_blocks(parts), device, count, name))
+            stages.append(StageCosts(device, sum_blocks(parts), name))
         return tuple(stages)
 
     def _transfers(self, placement: Placement) -> tuple[Transfer, ...]:
@@ -250,31 +298,6 @@ class CostModel:
             transfers.append(Transfer(durations, durations))
         return tuple(transfers)
 
-    def _route(self, device: int, other: int) -> times.Route:
-        inside = in_one_node(self.cluster, self.training.degrees, device, other)
-        return times.link_route(self.cluster) if inside else times.network_route(self.cluster)
-
-    def _hosts(self) -> tuple[Host, ...]:
-        """A rank stands for all its GPUs, which offload as much each: the limit is divided."""
-        if self.cluster.host_memory_bytes is None:
-            return ()
-        limit = self.cluster.host_memory_bytes // self.links.gpus_per_host
-        return tuple(
-            Host(limit, f"node {node}") for node in range(max(self.links.host_of_rank) + 1)
-        )
-
-
-def _stage(block: Block, device: int, count: int, name: str) -> Stage:
-    return Stage(
-        device=device,
-        forward_ns=(block.forward_ns,) * count,
-        backward_input_ns=(block.backward_input_ns,) * count,
-        backward_weight_ns=(block.backward_weight_ns,) * count,
-        activation_bytes=(block.activation_bytes,) * count,
-        weight_grad_bytes=(block.weight_grad_bytes,) * count,
-        backward_workspace_bytes=(block.backward_workspace_bytes,) * count,
-        offload_bytes=(block.offload_bytes,) * count,
-        offload_ns=(block.offload_ns,) * count,
-        reload_ns=(block.reload_ns,) * count,
-        name=name,
-    )
+    def _route(self, device: int, other: int) -> Route:
+        tier = rank_tier(self.cluster, self.training.degrees, device, other)
+        return tier_route(self.cluster, tier)

@@ -9,6 +9,7 @@ from typing import Any
 from planner.cost.degrees import tensor_degrees
 from planner.cost.hardware import Cluster
 from planner.cost.model import Model
+from planner.cost.offload.host_tiers import Tier
 from planner.cost.training import Recomputation, Training
 
 
@@ -34,7 +35,7 @@ def single_changes(model: Model, cluster: Cluster, training: Training) -> list[L
     A step may turn out not to suit the model or cluster; whoever tries it finds out.
     """
     return [
-        Ladder("offload", _offload(training)),
+        Ladder("offload", _offload(cluster, training)),
         Ladder("recomputation", _recomputation(training)),
         Ladder("smaller_micro_batch", _micro_batch_size(training)),
         Ladder("more_stages", _pipeline(model, cluster, training)),
@@ -48,8 +49,13 @@ def combined_change(training: Training) -> Ladder:
     return Ladder("together", _together(training))
 
 
-def _offload(training: Training) -> list[Change]:
-    return [] if training.offload else [Change("offload activations", {"offload": True})]
+def _offload(cluster: Cluster, training: Training) -> list[Change]:
+    """To host memory, then wherever there is room; what is lossy is never proposed."""
+    steps = [] if training.offload else [Change("offload activations", {"offload": True})]
+    if cluster.host_tiers.ssd is not None and training.offload_choice.tier == Tier.DRAM:
+        fields = {"offload": True, "offload_tier": Tier.SSD.value}
+        steps.append(Change("offload activations to the SSDs", fields))
+    return steps
 
 
 def _recomputation(training: Training) -> list[Change]:
@@ -75,7 +81,7 @@ def _micro_batch_size(training: Training) -> list[Change]:
 
 
 def _zero_stage(training: Training) -> list[Change]:
-    if training.degrees.data == 1:
+    if training.degrees.replicas == 1:
         return []
     return [
         Change(f"ZeRO stage {stage}", {"zero_stage": stage})
@@ -85,7 +91,7 @@ def _zero_stage(training: Training) -> list[Change]:
 
 def _pipeline(model: Model, cluster: Cluster, training: Training) -> list[Change]:
     """More stages, in numbers that leave no GPU idle."""
-    groups = cluster.gpus // training.degrees.tensor
+    groups = cluster.gpus // (training.degrees.tensor * training.degrees.context)
     return [
         change
         for pipeline in range(training.degrees.pipeline + 1, min(model.layers, groups) + 1)
@@ -99,14 +105,16 @@ def _tensor(model: Model, cluster: Cluster, training: Training) -> list[Change]:
     ladder: list[Change] = []
     for tensor in tensor_degrees(model, cluster):
         if tensor > training.degrees.tensor:
-            pipeline = min(training.degrees.pipeline, cluster.gpus // tensor)
+            groups = cluster.gpus // (tensor * training.degrees.context)
+            pipeline = min(training.degrees.pipeline, groups)
             ladder += _degrees(cluster, training, pipeline, tensor)
     return ladder
 
 
 def _degrees(cluster: Cluster, training: Training, pipeline: int, tensor: int) -> list[Change]:
     """The degrees with the data degree lowered where GPUs are short, the global batch kept."""
-    data = min(training.degrees.data, cluster.gpus // (pipeline * tensor))
+    used = pipeline * tensor * training.degrees.context
+    data = min(training.degrees.data, cluster.gpus // used)
     samples = training.global_batch_size
     per_step = training.micro_batch_size * data
     if data < 1 or samples % per_step:
@@ -129,7 +137,7 @@ def _together(training: Training) -> list[Change]:
         "micro_batches": training.micro_batches * training.micro_batch_size,
     }
     words = f"full recomputation, offload, {fields['micro_batches']} micro-batches of 1 sample"
-    if training.degrees.data > 1:
+    if training.degrees.replicas > 1:
         fields["zero_stage"] = 3
         words += ", ZeRO stage 3"
     return [Change(words, fields)]

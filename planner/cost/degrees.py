@@ -13,15 +13,18 @@ Path = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Degrees:
-    """Sizes of the pipeline, tensor and data parallel groups.
+    """Sizes of the parallel groups.
 
-    GPUs are numbered as Megatron-LM does: tensor ranks next to each other, then data ranks, then
-    pipeline ranks. One pipeline rank is therefore `tensor * data` neighbouring GPUs.
+    GPUs are numbered as Megatron-LM does: tensor ranks next to each other, then context ranks,
+    then data ranks, then pipeline ranks. One pipeline rank is therefore `gpus_per_rank`
+    neighbouring GPUs. Experts are split over `expert` of a pipeline rank's replicas.
     """
 
     pipeline: int
     tensor: int
     data: int
+    context: int = 1
+    expert: int = 1
 
     @property
     def gpus(self) -> int:
@@ -31,31 +34,50 @@ class Degrees:
     @property
     def gpus_per_rank(self) -> int:
         """GPUs of one pipeline rank, over all replicas."""
-        return self.tensor * self.data
+        return self.tensor * self.replicas
+
+    @property
+    def replicas(self) -> int:
+        """Ranks that hold the same parameters outside the experts, and add up their gradients:
+        context ranks see other tokens, as data ranks do."""
+        return self.data * self.context
+
+    @property
+    def expert_replicas(self) -> int:
+        """Ranks that hold the same experts."""
+        return self.replicas // self.expert
 
     def gpus_of_rank(self, rank: int) -> range:
         """Numbers in the cluster of a pipeline rank's GPUs."""
         return range(rank * self.gpus_per_rank, (rank + 1) * self.gpus_per_rank)
 
 
-def find_degrees(
-    pipeline: int | None,
-    tensor: int,
-    data: int | None,
-    model: Model,
-    cluster: Cluster,
-    path: Path,
-) -> Degrees:
+@dataclass(frozen=True, slots=True)
+class AskedDegrees:
+    """The degrees that a training document gives; None = what the GPUs allow."""
+
+    pipeline: int | None
+    tensor: int
+    data: int | None
+    context: int
+    expert: int
+
+
+def find_degrees(asked: AskedDegrees, model: Model, cluster: Cluster, path: Path) -> Degrees:
     """Fill in what is not given and check it against the cluster and the model.
 
     Without `pipeline` and `data` all GPUs become pipeline stages; without one of them it takes
     the GPUs that the others leave. Raises `SpecError`.
     """
-    _check_tensor(tensor, model, cluster, path)
-    gpus = cluster.gpus
+    _check_tensor(asked.tensor, model, cluster, path)
+    gpus, pipeline, data = cluster.gpus, asked.pipeline, asked.data
+    inner = asked.tensor * asked.context
+    words = "tensor_parallel"
+    if asked.context > 1:
+        words += " x context_parallel"
     if pipeline is None:
         data = data or 1
-        pipeline = _rest(gpus, tensor * data, "tensor_parallel x data_parallel", path)
+        pipeline = _rest(gpus, inner * data, f"{words} x data_parallel", path)
         if pipeline > model.layers:
             raise SpecError(
                 (*path, "pipeline_parallel"),
@@ -63,13 +85,13 @@ def find_degrees(
                 f"Give pipeline_parallel (at most {model.layers}) or data_parallel.",
             )
     elif data is None:
-        data = _rest(gpus, tensor * pipeline, "tensor_parallel x pipeline_parallel", path)
-    degrees = Degrees(pipeline, tensor, data)
+        data = _rest(gpus, inner * pipeline, f"{words} x pipeline_parallel", path)
+    degrees = Degrees(pipeline, asked.tensor, data, asked.context, asked.expert)
     if degrees.gpus > gpus:
         raise SpecError(
             (*path, "pipeline_parallel"),
             f"the cluster has {gpus} GPUs, the degrees ask for {degrees.gpus} "
-            f"(pipeline {pipeline} x tensor {tensor} x data {data}).",
+            f"({in_words(degrees)}).",
             "Lower a degree or add nodes.",
         )
     if pipeline > model.layers:
@@ -78,7 +100,18 @@ def find_degrees(
             f"{pipeline} stages need at least as many layers; the model has {model.layers}.",
             f"Give at most {model.layers}.",
         )
+    _check_expert(degrees, model, path)
     return degrees
+
+
+def in_words(degrees: Degrees) -> str:
+    """The degrees in a row; context and expert parallelism only where there is any."""
+    words = f"pipeline {degrees.pipeline} x tensor {degrees.tensor} x data {degrees.data}"
+    if degrees.context > 1:
+        words += f" x context {degrees.context}"
+    if degrees.expert > 1:
+        words += f", experts over {degrees.expert}"
+    return words
 
 
 def _rest(gpus: int, used: int, what: str, path: Path) -> int:
@@ -92,9 +125,30 @@ def _rest(gpus: int, used: int, what: str, path: Path) -> int:
         raise SpecError(
             (*path, "tensor_parallel"),
             f"{what} is {used}, which does not divide the {gpus} GPUs of the cluster.",
-            "Give all three degrees to leave GPUs idle.",
+            "Give all degrees to leave GPUs idle.",
         )
     return gpus // used
+
+
+def _check_expert(degrees: Degrees, model: Model, path: Path) -> None:
+    where = (*path, "expert_parallel")
+    fitting = expert_degrees(model, degrees.replicas)
+    if degrees.expert not in fitting:
+        raise SpecError(
+            where,
+            f"{degrees.expert} must divide the model's experts ({model.experts}) and the "
+            f"data_parallel x context_parallel ranks ({degrees.replicas}) that share them.",
+            f"Degrees that fit: {_listed(fitting)}.",
+        )
+
+
+def expert_degrees(model: Model, replicas: int) -> list[int]:
+    """Every number of ranks that the experts can be split over evenly, ascending."""
+    return [
+        degree
+        for degree in range(1, min(model.experts, replicas) + 1)
+        if model.experts % degree == 0 and replicas % degree == 0
+    ]
 
 
 def _check_tensor(tensor: int, model: Model, cluster: Cluster, path: Path) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from planner.cost.degrees import Degrees
 from planner.cost.hardware import Cluster
+from planner.cost.routes import TIERS, Tier, tier_between
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +65,10 @@ def find_host_links(cluster: Cluster, degrees: Degrees) -> HostLinks:
     )
 
 
-def in_one_node(cluster: Cluster, degrees: Degrees, rank: int, other: int) -> bool:
-    """Whether the transfers between two pipeline ranks stay inside nodes.
+def rank_tier(cluster: Cluster, degrees: Degrees, rank: int, other: int) -> Tier:
+    """The widest tier that the transfers between two pipeline ranks cross.
 
-    Each GPU talks to its counterpart; one pair that crosses makes the transfer a network one.
+    Each GPU talks to its counterpart; one pair that crosses makes the transfer as slow.
     """
-    return all(
-        left // cluster.gpus_per_node == right // cluster.gpus_per_node
-        for left, right in zip(degrees.gpus_of_rank(rank), degrees.gpus_of_rank(other), strict=True)
-    )
+    pairs = zip(degrees.gpus_of_rank(rank), degrees.gpus_of_rank(other), strict=True)
+    return max((tier_between(cluster, left, right) for left, right in pairs), key=TIERS.index)

@@ -8,10 +8,12 @@ micro-batch size, h hidden size, a heads, t tensor-parallel degree, V vocabulary
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
+from planner.cost.degrees import Degrees
 from planner.cost.model import Model, NormPlacement
-from planner.cost.parameters import vocabulary_shard
+from planner.cost.parameters import Shard, vocabulary_shard
 
 TOKEN_ID_BYTES = 8
 LOGIT_BYTES = 4
@@ -31,17 +33,26 @@ class StateBytes:
     gradient: int
     optimizer: int
 
-    def on_rank(self, parameters: int, zero_stage: int, data_parallel: int) -> int:
-        """Bytes of `parameters` parameters on one of `data_parallel` ranks.
+    def on_rank(self, shard: Shard, zero_stage: int, degrees: Degrees) -> int:
+        """Bytes of a rank's parameters with their gradients and optimizer states.
 
-        ZeRO stage 1 splits optimizer states over the data-parallel ranks, 2 gradients as well, 3
-        parameters as well (ZeRO, section 5): with 2 + 2 + 12 bytes 4 + 12/d, 2 + 14/d and 16/d.
+        ZeRO stage 1 splits optimizer states over the ranks that hold the same parameters, 2
+        gradients as well, 3 parameters as well (ZeRO, section 5): with 2 + 2 + 12 bytes and d
+        ranks 4 + 12/d, 2 + 14/d and 16/d.
         """
-        parts = ((self.parameter, 3), (self.gradient, 2), (self.optimizer, 1))
-        return sum(
-            ceil_div(parameters * size, data_parallel if zero_stage >= splits_from else 1)
-            for size, splits_from in parts
-        )
+        return sum(self.by_kind(shard, zero_stage, degrees))
+
+    def by_kind(self, shard: Shard, zero_stage: int, degrees: Degrees) -> tuple[int, int, int]:
+        """The same apart: of parameters, of gradients, of optimizer states."""
+
+        def size(each: int, splits_from: int) -> int:
+            if zero_stage < splits_from:
+                return shard.total * each
+            return ceil_div(shard.dense * each, degrees.replicas) + ceil_div(
+                shard.expert * each, degrees.expert_replicas
+            )
+
+        return size(self.parameter, 3), size(self.gradient, 2), size(self.optimizer, 1)
 
     @property
     def total(self) -> int:
@@ -70,7 +81,10 @@ def state_bytes(precision: str, gradient_precision: str, optimizer: str) -> Stat
 
 @dataclass(frozen=True, slots=True)
 class ActivationShape:
-    """What the size of activations depends on beside the model."""
+    """What the size of activations depends on beside the model.
+
+    `expert_load` is how many more tokens than the average the experts of a rank process.
+    """
 
     sequence: int
     micro_batch_size: int
@@ -78,11 +92,18 @@ class ActivationShape:
     sequence_parallel: bool
     element_bytes: int
     flash_attention: bool
+    context_parallel: int = 1
+    expert_load: float = 1.0
 
     @property
     def tokens(self) -> int:
-        """s b, the tokens of one micro-batch."""
-        return self.sequence * self.micro_batch_size
+        """s b, the tokens of one micro-batch; of them a context rank's share."""
+        return self.sequence * self.micro_batch_size // self.context_parallel
+
+    def expert_width(self, model: Model) -> int:
+        """Feed-forward units that a token passes through, over all experts chosen for it."""
+        width = model.experts_per_token * model.ffn_hidden_size
+        return math.ceil(width * self.expert_load) if model.has_router else width
 
     @property
     def unsplit_ranks(self) -> int:
@@ -117,6 +138,15 @@ def attention_core_bytes(model: Model, shape: ActivationShape) -> int:
     return ceil_div(shape.tokens * shape.sequence * model.heads * per_score, shape.tensor_parallel)
 
 
+def layer_mask_bytes(model: Model, shape: ActivationShape, *, with_scores: bool) -> int:
+    """The part of `layer_activation_bytes` that dropout masks take: 2 s b h, and a s^2 b / t of
+    stored scores (Korthikanti et al., section 4.1)."""
+    if not model.dropout:
+        return 0
+    scores = shape.tokens * shape.sequence * model.heads if with_scores else 0
+    return shape.bytes_of(2 * model.hidden_size, 0) + ceil_div(scores, shape.tensor_parallel)
+
+
 def layer_input_bytes(model: Model, shape: ActivationShape) -> int:
     """All that full recomputation keeps of a layer: its input, 2 s b h in 16 bits."""
     return shape.bytes_of(shape.element_bytes * model.hidden_size, 0)
@@ -129,10 +159,11 @@ def layer_weight_grad_bytes(model: Model, shape: ActivationShape) -> int:
     16 bits (Zero Bubble, table 1), the rest being dropout masks. Inputs of column-parallel and
     output gradients of row-parallel layers are split by sequence parallelism only.
     """
-    hidden, ffn, chosen = model.hidden_size, model.ffn_hidden_size, model.experts_per_token
-    first_outputs = 2 * ffn if model.gated else ffn
+    hidden, chosen = model.hidden_size, model.experts_per_token
+    width = shape.expert_width(model)
     whole = 2 * hidden * (1 + chosen)
-    split = 2 * model.query_size + 2 * model.key_value_size + chosen * (first_outputs + ffn)
+    split = 2 * model.query_size + 2 * model.key_value_size
+    split += 3 * width if model.gated else 2 * width
     element = shape.element_bytes
     return shape.bytes_of(element * whole, element * split)
 
@@ -144,6 +175,12 @@ def embedding_activation_bytes(model: Model, shape: ActivationShape) -> int:
     if model.norm_placement is NormPlacement.POST:
         kept += shape.element_bytes * model.hidden_size
     return shape.tokens * TOKEN_ID_BYTES + shape.bytes_of(kept, 0)
+
+
+def embedding_exact_bytes(model: Model, shape: ActivationShape) -> int:
+    """The part of it that is numbers of tokens and masks."""
+    mask = shape.bytes_of(model.hidden_size, 0) if model.dropout else 0
+    return shape.tokens * TOKEN_ID_BYTES + mask
 
 
 def embedding_weight_grad_bytes(model: Model, shape: ActivationShape) -> int:
@@ -160,6 +197,15 @@ def head_activation_bytes(model: Model, shape: ActivationShape) -> int:
     return inputs + shape.tokens * LOGIT_BYTES * vocabulary_shard(model, shape.tensor_parallel)
 
 
+def logits_copy_bytes(model: Model, shape: ActivationShape) -> int:
+    """Beside the fp32 logits, which the cross-entropy turns into their gradient in place, their
+    copy in the training precision: the output layer's result in the forward, its gradient in the
+    backward (Megatron-LM's vocabulary-parallel cross-entropy)."""
+    if shape.element_bytes >= LOGIT_BYTES:
+        return 0
+    return shape.tokens * shape.element_bytes * vocabulary_shard(model, shape.tensor_parallel)
+
+
 def head_weight_grad_bytes(model: Model, shape: ActivationShape) -> int:
     """Input of the output layer and the gradient of the logits in the training precision."""
     inputs = shape.bytes_of(shape.element_bytes * model.hidden_size, 0)
@@ -174,15 +220,18 @@ def boundary_bytes(model: Model, shape: ActivationShape) -> int:
 
 
 def _layer_without_core_bytes(model: Model, shape: ActivationShape) -> int:
-    hidden, ffn, chosen = model.hidden_size, model.ffn_hidden_size, model.experts_per_token
-    element = shape.element_bytes
+    hidden, chosen = model.hidden_size, model.experts_per_token
+    element, width = shape.element_bytes, shape.expert_width(model)
     masks = 2 * hidden if model.dropout else 0
     # Two norm inputs, the attention input and the feed-forward input.
     whole = 4 * element * hidden + masks
     if model.has_router:
         # The tokens of each chosen expert in its order, and its output, which the router weighs.
         whole += chosen * 2 * element * hidden
-    kept_ffn = 3 * ffn if model.gated else 2 * ffn
+    kept_ffn = 3 * width if model.gated else 2 * width
     # Queries and the attention output, keys and values.
-    split = element * (2 * model.query_size + 2 * model.key_value_size + chosen * kept_ffn)
+    split = element * (2 * model.query_size + 2 * model.key_value_size + kept_ffn)
+    if model.qk_norm:
+        # Queries and keys before their norms.
+        split += element * (model.query_size + model.key_value_size)
     return shape.bytes_of(whole, split)

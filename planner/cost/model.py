@@ -11,7 +11,7 @@ from pydantic import Field, StrictBool, ValidationError
 
 from planner.cost.model_presets import MODEL_ALIASES, MODEL_PRESETS
 from planner.cost.presets import find_preset
-from planner.documents import Document, PositiveWhole, spec_error_from
+from planner.documents import Document, PositiveWhole, WholeNumber, spec_error_from
 from planner.errors import SpecError
 
 Path = tuple[str | int, ...]
@@ -74,6 +74,11 @@ class ModelDocument(Document):
         default=None, description="Input and output embedding are one; default: not `gated`."
     )
     qkv_bias: StrictBool | None = Field(default=None, description="Default: `biases`.")
+    qk_norm: StrictBool | None = Field(
+        default=None,
+        description="Each query and key head normalised by the model's kind of norm over head_dim "
+        "(Qwen3); default: false.",
+    )
     norm: Literal["layernorm", "rmsnorm"] | None = None
     norm_placement: Literal["pre", "post"] | None = Field(
         default=None, description="Default: `post` for an encoder, as in BERT, else `pre`."
@@ -83,6 +88,15 @@ class ModelDocument(Document):
     max_positions: Annotated[PositiveWhole, Field(le=2**24)] | None = Field(
         default=None, description="Rows of learned position embeddings; default: `sequence`."
     )
+    token_types: Annotated[WholeNumber, Field(le=2**24)] | None = Field(
+        default=None,
+        description="Rows of token type (segment) embeddings, 2 in BERT; default: 0.",
+    )
+    pooler: StrictBool | None = Field(
+        default=None,
+        description="A linear layer of hidden_size x hidden_size after the last layer that reads "
+        "each sample's first token (BERT); default: false.",
+    )
     experts: Annotated[PositiveWhole, Field(le=2**12)] | None = Field(
         default=None, description="Experts of each layer (mixture of experts)."
     )
@@ -91,8 +105,8 @@ class ModelDocument(Document):
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A transformer of identical layers. `experts` is 1 for a dense model; `causal`: tokens attend
-    to earlier ones only."""
+    """A transformer of identical layers. `experts` is 1 for a dense model, `max_positions` 0
+    without learned positions; `causal`: tokens attend to earlier ones only."""
 
     name: str
     layers: int
@@ -106,10 +120,13 @@ class Model:
     sequence: int
     tied_embeddings: bool
     qkv_bias: bool
+    qk_norm: bool
     norm: Norm
     biases: bool
     position_embeddings: PositionEmbeddings
     max_positions: int
+    token_types: int
+    pooler: bool
     experts: int
     experts_per_token: int
     causal: bool
@@ -143,7 +160,7 @@ def read_model(raw: Mapping[str, Any] | str, path: Path = ("model",)) -> Model:
     Raises `SpecError` that names the first field at fault, below `path`.
     """
     if not isinstance(raw, (str, Mapping)):
-        raise SpecError(path, "must be a preset's name or an object.")
+        raise SpecError(path, "must be a preset's name or an object.", 'Such as "Llama-3-8B".')
     try:
         document = ModelDocument.model_validate({"preset": raw} if isinstance(raw, str) else raw)
     except ValidationError as error:
@@ -180,7 +197,11 @@ def _model(fields: dict[str, Any], name: str, source: str | None, path: Path) ->
         )
     kv_heads = fields.get("kv_heads", heads)
     if heads % kv_heads:
-        raise SpecError((*path, "kv_heads"), f"does not divide heads ({heads}).")
+        raise SpecError(
+            (*path, "kv_heads"),
+            f"does not divide heads ({heads}).",
+            "Give a divisor; each key/value head serves as many query heads.",
+        )
     positions = PositionEmbeddings(
         fields.get("position_embeddings", "rotary" if gated else "learned")
     )
@@ -213,10 +234,13 @@ def _model(fields: dict[str, Any], name: str, source: str | None, path: Path) ->
         sequence=fields["sequence"],
         tied_embeddings=fields.get("tied_embeddings", not gated),
         qkv_bias=fields.get("qkv_bias", biases),
+        qk_norm=fields.get("qk_norm", False),
         norm=Norm(fields.get("norm", "rmsnorm" if gated else "layernorm")),
         biases=biases,
         position_embeddings=positions,
         max_positions=max_positions,
+        token_types=fields.get("token_types", 0),
+        pooler=fields.get("pooler", False),
         experts=experts,
         experts_per_token=experts_per_token,
         causal=causal,
@@ -228,8 +252,16 @@ def _model(fields: dict[str, Any], name: str, source: str | None, path: Path) ->
 def _experts(fields: dict[str, Any], path: Path) -> tuple[int, int]:
     experts = fields.get("experts", 1)
     if experts > 1 and "experts_per_token" not in fields:
-        raise SpecError((*path, "experts_per_token"), "is required where there are `experts`.")
+        raise SpecError(
+            (*path, "experts_per_token"),
+            "is required where there are `experts`.",
+            "Give how many of them each token goes to; Mixtral-8x7B has 2.",
+        )
     per_token = fields.get("experts_per_token", 1)
     if per_token > experts:
-        raise SpecError((*path, "experts_per_token"), f"is more than the {experts} experts.")
+        raise SpecError(
+            (*path, "experts_per_token"),
+            f"is more than the {experts} experts.",
+            f"Give at most {experts}.",
+        )
     return experts, per_token

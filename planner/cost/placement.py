@@ -29,16 +29,20 @@ class Placement:
         return tuple(s for s, d in enumerate(self.device_of_stage) if d == device)
 
 
+def interleaved(devices: int, chunks: int) -> Placement:
+    """So many chunks per device, each pass going round the devices (Narayanan et al. 2021)."""
+    name = "one_chunk" if chunks == 1 else f"interleaved_{chunks}"
+    return Placement(name, tuple(range(devices)) * chunks)
+
+
 def placements(devices: int, layers: int) -> list[Placement]:
-    """One chunk per device; interleaved chunks (Narayanan et al. 2021); a V shape whose first and
-    last stage share a device (Qi et al. 2024, ZB-V). Each stage needs a layer."""
-    found = [Placement("one_chunk", tuple(range(devices)))]
+    """One chunk per device; interleaved chunks; a V shape whose first and last stage share a
+    device (Qi et al. 2024, ZB-V). Each stage needs a layer."""
+    found = [interleaved(devices, 1)]
     if devices == 1:
         return found
     found += [
-        Placement(f"interleaved_{chunks}", tuple(range(devices)) * chunks)
-        for chunks in INTERLEAVED_CHUNKS
-        if layers >= chunks * devices
+        interleaved(devices, chunks) for chunks in INTERLEAVED_CHUNKS if layers >= chunks * devices
     ]
     if layers >= 2 * devices:
         there = tuple(range(devices))

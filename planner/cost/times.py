@@ -1,10 +1,11 @@
-"""Time formulas: floating-point operations, collectives, transfers and the optimizer step.
+"""Time formulas: floating-point operations, collectives of a layer, and the optimizer step.
 
 Sources: Narayanan et al. 2021 (arXiv 2104.04473) for FLOPs, Qi et al. 2024 (Zero Bubble, arXiv
 2401.10241) for their split into F, B and W, Dao 2023 (FlashAttention-2, arXiv 2307.08691),
-Korthikanti et al. 2022 (arXiv 2205.05198) for tensor-parallel collectives, and NVIDIA's
-nccl-tests for the bytes a ring moves. FLOPs are per GPU and micro-batch; durations here are
-seconds as floating-point numbers, turned into whole microseconds where they leave the cost model.
+Korthikanti et al. 2022 (arXiv 2205.05198) for tensor-parallel collectives, Liu et al. 2023 (Ring
+Attention, arXiv 2310.01889) for context parallelism. FLOPs are per GPU and micro-batch; durations
+here are seconds as floating-point numbers, turned into whole microseconds where they leave the
+cost model.
 """
 
 from __future__ import annotations
@@ -12,23 +13,25 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from planner.cost.degrees import Degrees
 from planner.cost.hardware import Cluster
 from planner.cost.memory import ActivationShape, StateBytes
 from planner.cost.model import Model
-from planner.cost.parameters import vocabulary_shard
+from planner.cost.parameters import Shard, vocabulary_shard
+from planner.cost.routes import Group, Route, all_to_all_s, neighbour_tier, ring_route, tier_route
 
 NS_PER_US = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Flops:
-    """Of one micro-batch on one GPU. `recomputable` is the part of the forward that selective
-    recomputation repeats."""
+    """Of one micro-batch on one GPU. `scores` is the part of the forward that attention takes
+    beside its linear layers."""
 
     forward: int
     backward_input: int
     backward_weight: int
-    recomputable: int = 0
+    scores: int = 0
 
 
 def layer_flops(model: Model, shape: ActivationShape) -> Flops:
@@ -43,14 +46,14 @@ def layer_flops(model: Model, shape: ActivationShape) -> Flops:
     """
     linear_weights = model.hidden_size * (2 * model.query_size + 2 * model.key_value_size)
     matrices = 3 if model.gated else 2
-    linear_weights += model.experts_per_token * matrices * model.hidden_size * model.ffn_hidden_size
+    linear_weights += matrices * model.hidden_size * shape.expert_width(model)
     linear = 2 * shape.tokens * linear_weights // shape.tensor_parallel
     scores = 4 * shape.tokens * shape.sequence * model.query_size // shape.tensor_parallel
     if shape.flash_attention:
         if model.causal:
             scores //= 2
-        return Flops(linear + scores, linear + 5 * scores // 2, linear)
-    return Flops(linear + scores, linear + 2 * scores, linear, recomputable=scores)
+        return Flops(linear + scores, linear + 5 * scores // 2, linear, scores)
+    return Flops(linear + scores, linear + 2 * scores, linear, scores)
 
 
 def head_flops(model: Model, shape: ActivationShape) -> Flops:
@@ -58,43 +61,6 @@ def head_flops(model: Model, shape: ActivationShape) -> Flops:
     vocabulary = vocabulary_shard(model, shape.tensor_parallel)
     product = 2 * shape.tokens * model.hidden_size * vocabulary
     return Flops(product, product, product)
-
-
-@dataclass(frozen=True, slots=True)
-class Route:
-    """A path between GPUs: bytes per second in one direction, and latency."""
-
-    bytes_per_s: float
-    latency_s: float
-
-    def transfer_s(self, size: int) -> float:
-        """Latency plus size over bandwidth."""
-        return self.latency_s + size / self.bytes_per_s
-
-    def all_reduce_s(self, size: int, ranks: int) -> float:
-        """Ring all-reduce of `size` bytes per rank: 2 (n-1)/n size / bandwidth (nccl-tests)."""
-        return 2 * self.gather_s(size, ranks)
-
-    def gather_s(self, size: int, ranks: int) -> float:
-        """All-gather or reduce-scatter of `size` bytes in all: (n-1)/n size / bandwidth."""
-        if ranks == 1:
-            return 0.0
-        return self.latency_s + (ranks - 1) / ranks * size / self.bytes_per_s
-
-
-def link_route(cluster: Cluster) -> Route:
-    """Between GPUs of one node."""
-    return Route(cluster.link_bytes_per_s, cluster.link_latency_ns / 1e9)
-
-
-def network_route(cluster: Cluster) -> Route:
-    """Between GPUs of different nodes."""
-    return Route(cluster.network_bytes_per_s, cluster.network_latency_ns / 1e9)
-
-
-def host_route(cluster: Cluster, sharers: int) -> Route:
-    """Between a GPU and host memory while `sharers` GPUs use the same path at once."""
-    return Route(cluster.host_bytes_per_s / sharers, cluster.link_latency_ns / 1e9)
 
 
 def compute_s(flops: int, cluster: Cluster, precision: str) -> float:
@@ -105,66 +71,124 @@ def compute_s(flops: int, cluster: Cluster, precision: str) -> float:
     return flops / (peak * cluster.efficiency.compute)
 
 
-def tensor_collectives_s(model: Model, shape: ActivationShape, cluster: Cluster) -> float:
-    """Collectives of one layer's forward, and as much again of its backward.
+def moved_s(size: int, cluster: Cluster) -> float:
+    """Bytes moved through device memory at the stated share of its peak rate."""
+    return size / cluster.hbm_bytes_per_s
 
-    Two all-reduces of the s b h activations (Megatron-LM); sequence parallelism replaces each by
-    a reduce-scatter and an all-gather, which move as much (Korthikanti et al., section 4.2.2).
+
+@dataclass(frozen=True, slots=True)
+class LayerCollectives:
+    """Seconds that one layer's forward and backward wait for other ranks, beside ZeRO."""
+
+    forward_s: float
+    backward_s: float
+
+
+def layer_collectives(
+    model: Model, shape: ActivationShape, degrees: Degrees, cluster: Cluster, attention_s: float
+) -> LayerCollectives:
+    """Of tensor, context and expert parallelism.
+
+    Tensor: two all-reduces of the s b h activations in each direction (Megatron-LM); sequence
+    parallelism replaces each by a reduce-scatter and an all-gather, which move as much (Korthikanti
+    et al., section 4.2.2). Context: keys and values go round the ring in the forward, and with
+    their gradients in the backward, while attention (`attention_s` in the forward, twice that in
+    the backward) works on what is there; what takes longer than that is waited for. Expert: each
+    token chosen is sent to its expert and its output back, in both directions.
     """
-    size = shape.tokens * model.hidden_size * shape.element_bytes
-    return 2 * link_route(cluster).all_reduce_s(size, shape.tensor_parallel)
+    token_bytes = shape.tokens * model.hidden_size * shape.element_bytes
+    tensor = Group(degrees.tensor, 1)
+    tensor_s = 2 * ring_route(cluster, tensor).all_reduce_s(token_bytes, degrees.tensor)
+    key_values = 2 * shape.tokens * model.key_value_size * shape.element_bytes
+    context = Group(degrees.context, degrees.tensor)
+    ring = tier_route(cluster, neighbour_tier(cluster, context))
+    passes = degrees.context - 1
+    ring_s = passes * ring.transfer_s(key_values // degrees.tensor)
+    hidden_s = attention_s * passes / degrees.context
+    sent = model.experts_per_token * token_bytes // shape.unsplit_ranks
+    experts = Group(degrees.expert, degrees.tensor)
+    expert_s = 2 * all_to_all_s(cluster, experts, sent) if degrees.expert > 1 else 0.0
+    return LayerCollectives(
+        forward_s=tensor_s + max(0.0, ring_s - hidden_s) + expert_s,
+        backward_s=tensor_s + max(0.0, 2 * ring_s - 2 * hidden_s) + expert_s,
+    )
 
 
 def embedding_s(model: Model, shape: ActivationShape, cluster: Cluster) -> float:
     """Looking up s b rows: each is read and written once in device memory."""
-    size = 2 * shape.tokens * model.hidden_size * shape.element_bytes
-    return size / (cluster.gpu.hbm_bytes_per_s * cluster.efficiency.hbm)
+    return moved_s(2 * shape.tokens * model.hidden_size * shape.element_bytes, cluster)
 
 
 def optimizer_s(
-    parameters: int, states: StateBytes, zero_stage: int, data_parallel: int, cluster: Cluster
+    shard: Shard, states: StateBytes, zero_stage: int, degrees: Degrees, cluster: Cluster
 ) -> float:
     """Optimizer step: it reads gradients, reads and writes optimizer states, and writes
-    parameters, limited by device memory; ZeRO splits the work over data-parallel ranks."""
+    parameters, limited by device memory; ZeRO splits the work over the ranks that hold the same
+    parameters."""
     per_parameter = states.gradient + 2 * states.optimizer + states.parameter
-    share = data_parallel if zero_stage >= 1 else 1
-    rate = cluster.gpu.hbm_bytes_per_s * cluster.efficiency.hbm
-    return parameters * per_parameter / share / rate
+    return sum(
+        moved_s(count * per_parameter, cluster) / (ranks if zero_stage >= 1 else 1)
+        for count, ranks in (
+            (shard.dense, degrees.replicas),
+            (shard.expert, degrees.expert_replicas),
+        )
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class StateRoutes:
+    """Over which ranks, and on which route, gradients are added up and parameters gathered: those
+    of experts over the ranks that hold the same experts."""
+
+    dense: tuple[Route, int]
+    expert: tuple[Route, int]
+
+    @classmethod
+    def of(cls, degrees: Degrees, cluster: Cluster) -> StateRoutes:
+        """The groups of a pipeline rank's replicas."""
+        dense = Group(degrees.replicas, degrees.tensor)
+        expert = Group(degrees.expert_replicas, degrees.tensor * degrees.expert)
+        return cls(
+            (ring_route(cluster, dense), dense.ranks), (ring_route(cluster, expert), expert.ranks)
+        )
+
+    def gather_s(self, shard: Shard, each: int) -> float:
+        """All-gather or reduce-scatter of `each` bytes per parameter."""
+        return sum(
+            route.gather_s(count * each, ranks)
+            for count, (route, ranks) in ((shard.dense, self.dense), (shard.expert, self.expert))
+            if count
+        )
 
 
 def gradient_reduction_s(
-    parameters: int, states: StateBytes, zero_stage: int, data_parallel: int, route: Route
+    shard: Shard, states: StateBytes, zero_stage: int, routes: StateRoutes
 ) -> float:
-    """Once per iteration over the data-parallel ranks.
+    """Once per iteration over the ranks that hold the same parameters.
 
     Without ZeRO an all-reduce of gradients; stage 1 a reduce-scatter of them and an all-gather of
     parameters. Stages 2 and 3 reduce in each micro-batch (`micro_batch_reduction_s`), so only
     stage 2's all-gather is left.
     """
-    gradients, weights = parameters * states.gradient, parameters * states.parameter
     if zero_stage == 0:
-        return route.all_reduce_s(gradients, data_parallel)
-    scatter = route.gather_s(gradients, data_parallel) if zero_stage == 1 else 0.0
-    gather = route.gather_s(weights, data_parallel) if zero_stage <= 2 else 0.0
+        return 2 * routes.gather_s(shard, states.gradient)
+    scatter = routes.gather_s(shard, states.gradient) if zero_stage == 1 else 0.0
+    gather = routes.gather_s(shard, states.parameter) if zero_stage <= 2 else 0.0
     return scatter + gather
 
 
 def parameter_gather_s(
-    parameters: int, states: StateBytes, zero_stage: int, data_parallel: int, route: Route
+    shard: Shard, states: StateBytes, zero_stage: int, routes: StateRoutes
 ) -> float:
     """ZeRO stage 3 gathers parameters before each forward and each backward."""
-    if zero_stage < 3:
-        return 0.0
-    return route.gather_s(parameters * states.parameter, data_parallel)
+    return routes.gather_s(shard, states.parameter) if zero_stage == 3 else 0.0
 
 
 def micro_batch_reduction_s(
-    parameters: int, states: StateBytes, zero_stage: int, data_parallel: int, route: Route
+    shard: Shard, states: StateBytes, zero_stage: int, routes: StateRoutes
 ) -> float:
     """ZeRO stages 2 and 3 scatter gradients after each micro-batch, as no rank keeps them all."""
-    if zero_stage < 2:
-        return 0.0
-    return route.gather_s(parameters * states.gradient, data_parallel)
+    return routes.gather_s(shard, states.gradient) if zero_stage >= 2 else 0.0
 
 
 def whole_us_ns(seconds: float) -> int:

@@ -28,7 +28,7 @@ class Setting:
     """Everything that plans of one stage are compared under.
 
     `timed` is `formulation` with its communication in time. Neither knows pins or prohibitions:
-    those bind the plan, not the others.
+    those bind the plan, not the others. `plan_memory_bytes` is what the plan keeps.
     """
 
     formulation: Formulation
@@ -39,6 +39,7 @@ class Setting:
     precision: str
     options: SolveOptions
     budget: Budget
+    plan_memory_bytes: int
 
     def step_time(self, formulation: Formulation, choice: Sequence[int]) -> StepTime:
         """Predicted for a choice of a formulation that may have another ZeRO stage."""
@@ -46,7 +47,12 @@ class Setting:
         if zero == self.timed.settings.zero_stage:
             return step_time(self.timed, choice, self.precision)
         settings = replace(self.timed.settings, zero_stage=zero)
-        timed = formulate(self.timed.graph, settings, self.rule_options)
+        timed = formulate(
+            self.timed.graph,
+            settings,
+            self.rule_options,
+            should_stop=self.budget.should_stop,
+        )
         return step_time(timed, choice, self.precision)
 
 
@@ -57,6 +63,7 @@ def all_baselines(setting: Setting) -> list[Baseline]:
         formulation.graph,
         replace(formulation.settings, zero_stage=FULLY_SHARDED),
         setting.rule_options,
+        should_stop=setting.budget.should_stop,
     )
     limit, options, budget = setting.limit_bytes, setting.options, setting.budget
     return [
@@ -69,7 +76,10 @@ def all_baselines(setting: Setting) -> list[Baseline]:
 
 
 def comparison(setting: Setting) -> list[dict[str, Any]]:
-    """One row per baseline; throughput is relative to Megatron-LM's where that applies."""
+    """One row per baseline; throughput is relative to Megatron-LM's where that applies.
+
+    Raises `Interrupted` if told to stop.
+    """
     baselines = all_baselines(setting)
     steps = [_step_s(setting, baseline) for baseline in baselines]
     reference_s = steps[0]
@@ -124,9 +134,26 @@ def _row(
         "communication_bytes": sums.communication_bytes,
         "resharding_bytes": sums.resharding_bytes,
         "objective": sums.objective(setting.alpha),
+        "note": None
+        if memory_bytes >= setting.plan_memory_bytes
+        else _why_it_keeps_less(setting, baseline),
         "predicted_step_ns": round(step_s * NS_PER_S),
         "relative_throughput": relative_throughput(step_s, reference_s),
         "strategies": [
             own.strategies[number][chosen].name for number, chosen in enumerate(baseline.choice)
         ],
     }
+
+
+def _why_it_keeps_less(setting: Setting, baseline: Baseline) -> str:
+    """How a baseline can keep less than the plan of least redundancy."""
+    own, zero = baseline.formulation.settings.zero_stage, setting.formulation.settings.zero_stage
+    if own > zero:
+        return (
+            f"keeps less than the plan, since ZeRO stage {own} divides what stage {zero} keeps "
+            f"whole on every data device; a request with training.zero_stage {own} is planned so."
+        )
+    return (
+        "keeps less than the plan, which is chosen by redundancy and bytes sent, not by memory: "
+        "copies that no device keeps until the backward are redundant, but no memory kept."
+    )

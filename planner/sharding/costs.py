@@ -9,7 +9,7 @@ states as in `planner.cost.memory`.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -98,6 +98,16 @@ class OperatorCosts:
         self._saved = saved
         self._settings = settings
         self._known_sendings: dict[str, tuple[list[_Sending], list[_Sending]]] = {}
+
+    @property
+    def sizes(self) -> Hashable:
+        """What the costs depend on beside rule and settings: two operators with the same sizes have
+        the same."""
+        return (
+            tuple((tensor.size_bytes, tensor.has_gradient) for tensor in self._inputs),
+            tuple((tensor.size_bytes, tensor.name in self._saved) for tensor in self._outputs),
+            tuple((own.elements, own.tied_to is None) for own in self.operator.parameters),
+        )
 
     def of(self, strategy: Strategy) -> StrategyCost:
         """All three costs in whole bytes, rounded up."""

@@ -17,6 +17,7 @@ from planner.cost.hardware import (
     read_cluster,
 )
 from planner.cost.notes import Note
+from planner.cost.offload.host_tiers import HostTiers
 from planner.documents import Document, PositiveWhole, spec_error_from
 from planner.errors import SpecError
 from planner.pipeline.problem import Duplex
@@ -25,6 +26,10 @@ Path = tuple[str | int, ...]
 
 ASSUMED_GPU = "A100-80GB"
 ASSUMED_DEVICES_PER_NODE = 8
+WAYS_TO_SAY = (
+    "Give a count such as 4, a group such as 8xA100-40GB, or an object with `count`, or with `gpu` "
+    "and `gpus_per_node`."
+)
 
 
 class CountDocument(Document):
@@ -67,7 +72,9 @@ def read_devices(raw: Any, path: Path = ("devices",)) -> DeviceGroup:
     `SpecError` that names the first field at fault, below `path`.
     """
     if isinstance(raw, bool) or not isinstance(raw, (int, float, str, Mapping)):
-        raise SpecError(path, "must be a count, a text such as 8xA100-40GB, or an object.")
+        raise SpecError(path, "is neither a number, a text nor an object.", WAYS_TO_SAY)
+    if isinstance(raw, Mapping) and not {"count", "gpu"} & set(raw):
+        raise SpecError(path, "has neither `count` nor `gpu`.", WAYS_TO_SAY)
     if isinstance(raw, (int, float)):
         return _counted({"count": raw}, path, shown_as=path)
     if isinstance(raw, Mapping) and "count" in raw:
@@ -129,6 +136,7 @@ def group_to_document(group: DeviceGroup) -> dict[str, Any]:
     """The group as JSON, however it was described, from which `read_group` makes it again."""
     document = asdict(group)
     document["cluster"]["switch_of"] = list(group.cluster.switch_of)
+    document["cluster"]["host_tiers"]["socket_of"] = list(group.cluster.host_tiers.socket_of)
     document["cluster"]["host_link_duplex"] = group.cluster.host_link_duplex.value
     return document
 
@@ -145,6 +153,7 @@ def read_group(document: Mapping[str, Any]) -> DeviceGroup:
                 "gpu": Gpu(**cluster["gpu"]),
                 "switch_of": tuple(cluster["switch_of"]),
                 "host_link_duplex": Duplex(cluster["host_link_duplex"]),
+                "host_tiers": HostTiers.from_document(cluster["host_tiers"]),
                 "efficiency": Efficiency(**cluster["efficiency"]),
             }
         ),

@@ -9,7 +9,14 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, ValidationError
 
 from planner.cost.model import LARGEST_LAYERS
-from planner.documents import LARGEST_VALUE, Document, PositiveWhole, spec_error_from
+from planner.documents import (
+    LARGEST_VALUE,
+    WRITE_NUMBER,
+    Document,
+    PositiveWhole,
+    Refused,
+    spec_error_from,
+)
 from planner.errors import SpecError
 from planner.sharding.graph import Attribute, Graph, Operator, Parameter, Repeat, Tensor
 from planner.sharding.graph_reader import GraphReader
@@ -27,7 +34,9 @@ def _at_most(limit: int, what: str) -> BeforeValidator:
 
     def check(value: Any) -> Any:
         if isinstance(value, list | tuple | dict) and len(value) > limit:
-            raise ValueError(f"has {len(value):,} {what}; at most {limit:,} are allowed")
+            raise Refused(
+                f"has {len(value):,} {what}; at most {limit:,} are allowed", "Give fewer of them."
+            )
         return value
 
     return BeforeValidator(check)
@@ -36,15 +45,15 @@ def _at_most(limit: int, what: str) -> BeforeValidator:
 def _attribute(value: Any) -> Any:
     """Whole numbers as such however they are spelled, all else as it is."""
     if not isinstance(value, int | float | str):
-        raise ValueError("must be a number, a text, true or false")
+        raise Refused("must be a number, a text, true or false", "Give one of these.")
     if isinstance(value, str):
         if len(value) > LONGEST_TEXT:
-            raise ValueError(f"must be a text of at most {LONGEST_TEXT} characters")
+            raise Refused(f"must be a text of at most {LONGEST_TEXT} characters", "Shorten it.")
         return value
     if isinstance(value, float) and not math.isfinite(value):
-        raise ValueError("must be a finite number, not NaN or Infinity")
+        raise Refused("must be a finite number, not NaN or Infinity", WRITE_NUMBER)
     if abs(value) > LARGEST_VALUE:
-        raise ValueError("must be a number below 2^53")
+        raise Refused("must be a number below 2^53", "Give a smaller one.")
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 

@@ -27,6 +27,10 @@ class Problem:
     def __init__(
         self, instance: Instance, most_entries: int, should_stop: Callable[[], bool]
     ) -> None:
+        self._left = most_entries
+        self._should_stop = should_stop
+        # Where it is time to stop already, not even the factors are made.
+        self.spend(0)
         alpha = instance.alpha
         groups = [operator.strategies for operator in instance.operators]
         self.sizes = [len(group) for group in groups]
@@ -38,8 +42,6 @@ class Problem:
             ((edge.source, edge.target), alpha * np.array(edge.resharding_bytes, dtype=np.float64))
             for edge in instance.edges
         ]
-        self._left = most_entries
-        self._should_stop = should_stop
         self.steps = self._steps()
 
     def spend(self, entries: int) -> None:

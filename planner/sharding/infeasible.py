@@ -16,6 +16,7 @@ from planner.sharding.smallest_devices import smallest_devices
 from planner.sharding.training import ShardingTraining
 
 CHECKPOINTING = "checkpointing"
+BY_PROGRAM = "(up to the training program: no field of a request plans with it)"
 
 
 def explain_shortage(
@@ -68,7 +69,7 @@ def _remedies(
         return formulate(new_graph, replace(settings, **changes), rule_options, with_passages=False)
 
     checkpoints = least_memory(formulation, checkpointed(formulation))
-    yield f"activation {CHECKPOINTING} of whole layers", formulation, checkpoints
+    yield f"activation {CHECKPOINTING} of whole layers {BY_PROGRAM}", formulation, checkpoints
     if training.precision == "fp32":
         states = replace(training, precision="bf16").state_bytes
         half = changed(halved(graph), states=states)
@@ -78,10 +79,11 @@ def _remedies(
         yield "ZeRO stage 3 (training.zero_stage 3)", sharded, least_memory(sharded)
     on_device = _on_device(settings.states)
     offloaded = changed(graph, states=on_device)
-    yield "optimizer states in host memory", offloaded, least_memory(offloaded)
+    yield f"optimizer states in host memory {BY_PROGRAM}", offloaded, least_memory(offloaded)
     everything = changed(graph, zero_stage=3, states=on_device)
     yield (
-        f"ZeRO stage 3, {CHECKPOINTING} and optimizer states in host memory",
+        f"ZeRO stage 3 (training.zero_stage 3), {CHECKPOINTING} and optimizer states in host "
+        "memory (the latter two are up to the training program)",
         everything,
         least_memory(everything, checkpointed(everything)),
     )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from planner.sharding.build import Formulation, Passage
+from planner.sharding.build import Formulation
 from planner.sharding.elimination import TooLarge, find_optimum
 from planner.sharding.folding import layer_operators
 from planner.sharding.instance import Edge, Instance, OperatorChoice, Plan
+from planner.sharding.passages import Passage
 
 MOST_ENTRIES = 30_000_000
 

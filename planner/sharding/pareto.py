@@ -46,7 +46,8 @@ def front(
     `limit_bytes` is what a plan may keep. Elimination gives the front of all plans. Where a point
     of that does not fit, or where the graph is too dense for elimination, the ILP finds the next
     one that does (the epsilon-constraint method, Haimes et al. 1971): least redundancy under a
-    limit on communication, then least communication at that redundancy.
+    limit on communication, then least communication at that redundancy. Raises `Interrupted` if
+    told to stop before there is an ILP.
     """
     return _Front(formulation, limit_bytes, options, budget).run()
 
@@ -82,7 +83,7 @@ class _Front:
             if point is None or not self._fits(point):
                 if self._budget.is_over():
                     return self._done(points, is_end=False)
-                reduced = reduced or reduce_instance(self._instance, keeps="front")
+                reduced = reduced or self._reduced(self._instance)
                 point, is_end = self._solved(reduced, most_sent)
                 if point is None:
                     return self._done(points, is_end)
@@ -109,7 +110,7 @@ class _Front:
         budget = self._budget
         now = time.monotonic()
         give_up = now + ELIMINATION_SHARE * max(0.0, budget.deadline - now)
-        unlimited = reduce_instance(replace(self._instance, device_memory_bytes=None), "front")
+        unlimited = self._reduced(replace(self._instance, device_memory_bytes=None))
         try:
             choices = find_front(
                 unlimited.instance,
@@ -119,6 +120,9 @@ class _Front:
         except TooLarge:
             return None
         return [self._point(unlimited.expand(choice), is_proven=True) for choice in choices]
+
+    def _reduced(self, instance: Instance) -> Reduced:
+        return reduce_instance(instance, keeps="front", should_stop=self._budget.should_stop)
 
     def _solved(self, reduced: Reduced, most_sent: int | None) -> tuple[FrontPoint | None, bool]:
         """The next point by the ILP; without one, whether that is proven to be the end."""

@@ -99,7 +99,11 @@ def _operators(
 
 
 def _resharding(formulation: Formulation, choice: Sequence[int]) -> list[dict[str, Any]]:
-    """The tensors that change their layout on the way, all layers together."""
+    """The tensors that change their layout on the way, all layers together.
+
+    What goes from a folded layer to the next one's same operator depends on one strategy only: the
+    instance, and so the sums, count it as that operator's own communication.
+    """
     rows = []
     for passage in formulation.passages:
         size = passage.times * int(passage.table[choice[passage.source], choice[passage.target]])
@@ -110,6 +114,9 @@ def _resharding(formulation: Formulation, choice: Sequence[int]) -> list[dict[st
                     "to": formulation.graph.operators[passage.target].name,
                     "tensor": passage.tensor,
                     "bytes": size,
+                    "counted_as": "communication"
+                    if passage.source == passage.target
+                    else "resharding",
                 }
             )
     return rows

@@ -1,4 +1,7 @@
-"""The best plan of one formulation: instance, reductions, ILP, verification, predicted peak."""
+"""The best plan of one formulation: instance, reductions, ILP, verification, predicted peak.
+
+Where the reductions leave few plans they are all compared in place of the ILP.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from planner.sharding.build import Formulation
+from planner.sharding.few_plans import best_of_few
 from planner.sharding.fitting import Fitting
 from planner.sharding.ilp.solve import IlpOptions, IlpResult, solve_instance
 from planner.sharding.instance import Instance, Plan, totals
@@ -18,6 +22,7 @@ from planner.sharding.restrict import least_memory_bytes, unreduced
 from planner.sharding.verify import find_violations
 
 FoundStatus = Literal["optimal", "feasible", "infeasible", "no_plan"]
+Method = Literal["ILP", "comparison", "elimination", "local search"]
 
 PEAK_ROUNDS = 6
 LEAST_SOLVE_S = 0.5
@@ -66,6 +71,8 @@ class Found:
     transient memory comes on top. `peak_bytes` is the predicted peak of the plan, or, where none
     was found that fits (`no_plan`), the least memory, kept or held for a moment, of those looked
     at. `bound_of_all` holds for the plans that keep more than the instance allows as well.
+    `ilp` is what the search within the instance came to, be it an ILP or a comparison of all plans
+    that the reductions leave; `found_by` says where the plan itself comes from.
     """
 
     instance: Instance
@@ -76,7 +83,7 @@ class Found:
     bound_of_all: float | None
     reduced_operators: int
     reduced_strategies: int
-    found_by: Literal["ILP", "local search"] = "ILP"
+    found_by: Method
 
 
 def find_plan(
@@ -88,10 +95,11 @@ def find_plan(
 ) -> Found:
     """The plan of least objective whose predicted peak fits in `limit_bytes`.
 
-    What a plan keeps is limited in the ILP; what it needs for a moment on top (resharded copies,
-    gradients at work) is only known once it is there. Where both together exceed the limit, the
-    limit of what is kept is lowered by the excess and the search repeated, down to the least that
-    any plan keeps. Since plans that keep more may need less on top, local search looks at those.
+    What a plan keeps is limited in the instance; what it needs for a moment on top (resharded
+    copies, gradients at work) is only known once it is there. Where both together exceed the limit,
+    the limit of what is kept is lowered by the excess and the search repeated, down to the least
+    that any plan keeps. Since plans that keep more may need less on top, local search looks at
+    those. Raises `Interrupted` if told to stop before there is an ILP.
     """
     first = found = _solve(formulation, formulation.instance(alpha, limit_bytes), options, budget)
     if limit_bytes is None or first.plan is None or _fits(first, limit_bytes):
@@ -123,7 +131,7 @@ def _best_fitting(
     starts: Sequence[tuple[int, ...]],
     budget: Budget,
 ) -> Found:
-    """The better of the ILP's plan that keeps less, if that fits, and local search's."""
+    """The better of the plan that keeps less, if that fits, and local search's."""
     now = time.monotonic()
     deadline = now + min(LONGEST_FITTING_S, FITTING_SHARE * max(0.0, budget.deadline - now))
     search = Fitting(formulation, first.instance, limit_bytes, deadline, budget.should_stop)
@@ -164,8 +172,14 @@ def _by_one_role(formulation: Formulation) -> Iterator[tuple[int, ...]]:
 def _solve(
     formulation: Formulation, instance: Instance, options: SolveOptions, budget: Budget
 ) -> Found:
-    reduced = reduce_instance(instance) if options.reductions else unreduced(instance)
-    result = solve_instance(reduced.instance, **budget.ilp_options(options))
+    result = None
+    if options.reductions:
+        reduced = reduce_instance(instance, should_stop=budget.should_stop)
+        result = best_of_few(reduced.instance)
+    else:
+        reduced = unreduced(instance)
+    if result is None:
+        result = solve_instance(reduced.instance, **budget.ilp_options(options))
     plan = None if result.plan is None else expanded(instance, reduced.expand, result.plan)
     return Found(
         instance=instance,
@@ -176,6 +190,7 @@ def _solve(
         bound_of_all=result.lower_bound,
         reduced_operators=len(reduced.instance.operators),
         reduced_strategies=sum(len(o.strategies) for o in reduced.instance.operators),
+        found_by=result.method,
     )
 
 

@@ -1,4 +1,4 @@
-"""A second opinion on the ILP's plan, by a program that shares nothing with it."""
+"""A second opinion on a plan, by a program that shares nothing with what found it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from planner.sharding.build import Formulation
 from planner.sharding.elimination import TooLarge, find_optimum
+from planner.sharding.ilp.result import IlpResult
 from planner.sharding.instance import Plan
 from planner.sharding.peak import predicted_peak_bytes
 from planner.sharding.planning import Found
@@ -20,7 +21,8 @@ LONGEST_S = 3.0
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """Why the ILP ended, and what the elimination of operators says of its plan."""
+    """Why the ILP ended, or that it did not run, and what the elimination of operators says of the
+    plan."""
 
     ilp: str
     elimination: str
@@ -38,9 +40,9 @@ def second_opinion(
     It proves a plan that the ILP could not prove in time, and a better one is taken in its place.
     """
     plan = found.plan
-    ended_by: str = found.ilp.ended_by
+    ended_by = _ended_by(found.ilp)
     if found.found_by == "local search":
-        ended_by = "not of this plan: the peaks of those that the ILP found exceed the memory"
+        ended_by = "not of this plan: those of least objective have peaks that exceed the memory"
     assert plan is not None
     give_up = time.monotonic() + LONGEST_S
     try:
@@ -60,12 +62,25 @@ def second_opinion(
         ended_by = "refuted"
     peak_bytes = predicted_peak_bytes(formulation, best.choice)
     if limit_bytes is None or peak_bytes <= limit_bytes:
-        better = replace(found, plan=best, status="optimal", peak_bytes=peak_bytes)
+        better = replace(
+            found, plan=best, status="optimal", peak_bytes=peak_bytes, found_by="elimination"
+        )
         return better, Proof(ended_by, "found this plan, and none is better")
     doubted = replace(plan, status="feasible", lower_bound=best.objective)
     return replace(found, plan=doubted, status="feasible"), Proof(
         ended_by, f"no plan is below {best.objective:.0f}, but that one's peak exceeds the memory"
     )
+
+
+def _ended_by(result: IlpResult) -> str:
+    """What the ILP's part in the proof is: none where no engine had to run."""
+    if result.compared == 1:
+        return "not run: the reductions leave one plan"
+    if result.compared:
+        return f"not run: all {result.compared:,} plans that the reductions leave were compared"
+    if result.ended_by == "proven" and not result.rounds:
+        return "not run: the plan found first costs no more than the operators' least together"
+    return result.ended_by
 
 
 def is_better(plan: Plan, other: Plan) -> bool:

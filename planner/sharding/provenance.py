@@ -54,6 +54,7 @@ def _model_size(answer: StageAnswer) -> dict[str, Any]:
         "edges": len(found.instance.edges),
         "reduced_operators": found.reduced_operators,
         "reduced_strategies": found.reduced_strategies,
+        "compared_plans": found.ilp.compared,
         "columns": found.ilp.columns,
         "rows": found.ilp.rows,
         "engine_runs": found.ilp.rounds,

@@ -13,6 +13,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.progress import StopCheck, check, never
 from planner.sharding.instance import Edge, Instance, OperatorChoice, StrategyCost
 from planner.sharding.restrict import GONE, Reduced
 from planner.sharding.tables import CostTables, Numbers
@@ -23,7 +24,9 @@ Keeps = Literal["optimum", "front"]
 Flags = NDArray[np.bool_]
 
 
-def reduce_instance(instance: Instance, keeps: Keeps = "optimum") -> Reduced:
+def reduce_instance(
+    instance: Instance, keeps: Keeps = "optimum", should_stop: StopCheck = never
+) -> Reduced:
     """Reduce to a fixed point. Some plan of the reduced instance is optimal for the original.
 
     - A strategy that leaves no room for the least of all others is removed.
@@ -38,17 +41,18 @@ def reduce_instance(instance: Instance, keeps: Keeps = "optimum") -> Reduced:
     `optimum`: costs are compared as redundancy + alpha x communication. That depends on alpha,
     and holds only without further rows: a Pareto front, another alpha or a limit on one of the two
     needs `front`, which compares them apart and keeps, for every plan, one that is no worse in
-    either, nor in memory if that is limited.
+    either, nor in memory if that is limited. Raises `Interrupted` if told to stop.
     """
-    return _Reduction(instance, keeps).run()
+    return _Reduction(instance, keeps, should_stop).run()
 
 
 class _Reduction:
     """One call of `reduce_instance`: costs by operator, tables by pair of operators."""
 
-    def __init__(self, instance: Instance, keeps: Keeps) -> None:
+    def __init__(self, instance: Instance, keeps: Keeps, should_stop: StopCheck) -> None:
         self._instance = instance
         self._keeps = keeps
+        self._should_stop = should_stop
         self._costs = CostTables(instance)
         self._is_limited = not self._fits_anyway()
         groups = [operator.strategies for operator in instance.operators]
@@ -62,6 +66,7 @@ class _Reduction:
         if self._is_limited:
             self._remove_what_cannot_fit()
         while self._waiting:
+            check(self._should_stop)
             v = self._waiting.popleft()
             self._is_waiting.discard(v)
             if v in self._costs.pairs:

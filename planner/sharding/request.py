@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, StrictBool, Tag, ValidationError, WithJsonSchema
@@ -22,7 +23,7 @@ from planner.errors import SpecError
 from planner.resolved_request import ResolvedSpec
 from planner.sharding.choices import graph_choices
 from planner.sharding.costs import Terms
-from planner.sharding.devices import DeviceGroup, device_notes, read_devices
+from planner.sharding.devices import WAYS_TO_SAY, DeviceGroup, device_notes, read_devices
 from planner.sharding.documents import read_graph
 from planner.sharding.folding import layer_operators
 from planner.sharding.graph import Graph
@@ -191,9 +192,7 @@ def resolve_request(body: Mapping[str, Any]) -> ResolvedRequest:
         wrong = "is missing." if request.graph is None else "cannot be combined with `graph`."
         raise SpecError((field,), wrong, "Post either `graph` or `transformer`.")
     if request.devices is None:
-        raise SpecError(
-            ("devices",), "is missing.", "Give a count such as 4, or a group such as 8xA100-40GB."
-        )
+        raise SpecError(("devices",), "is missing.", WAYS_TO_SAY)
     devices = read_devices(request.devices)
     training = read_sharding_training(request.training)
     graph, assumptions = _graph(request, training, devices)
@@ -209,16 +208,16 @@ def resolve_request(body: Mapping[str, Any]) -> ResolvedRequest:
         terms=Terms(**request.objective.model_dump()),
         pinned=request.pin,
         # However often and in whatever order they are forbidden, that means the same.
-        forbidden={
-            name: tuple(sorted(set(names))) for name, names in request.forbid.items() if names
-        },
+        forbidden={name: tuple(sorted(set(names))) for name, names in request.forbid.items()},
         questions=tuple(Question(q.operator, q.strategy) for q in request.explain),
         options=request.solver.resolve(),
         source=None if request.transformer is None else {"transformer": request.transformer},
         assumptions=(*assumptions, *device_notes(devices, request.stages)),
     )
     check_spec(spec)
-    return ResolvedRequest(spec, request.solver.engine is not None)
+    # To forbid an operator nothing means the same as not to name it, once it is known to exist.
+    forbidden = {name: names for name, names in spec.forbidden.items() if names}
+    return ResolvedRequest(replace(spec, forbidden=forbidden), request.solver.engine is not None)
 
 
 def _graph(

@@ -90,6 +90,8 @@ def _check_names(spec: ShardingSpec, rules: Rules) -> None:
     devices = spec.devices.count // spec.stages
     for mention in _mentions(spec):
         _check_operator(spec, names, mention)
+        if mention.strategy is None:
+            continue
         name = mention.operator
         own = rules[spec.graph.number_of[names.posted(name)]]
         known = [strategy.name for strategy in strategies_of(own, devices)]
@@ -104,10 +106,10 @@ def _check_names(spec: ShardingSpec, rules: Rules) -> None:
 
 
 class _Mention(NamedTuple):
-    """Somewhere an operator and one of its strategies are named."""
+    """Somewhere an operator and one of its strategies are named, or none of them."""
 
     operator: str
-    strategy: str
+    strategy: str | None
     operator_path: Path
     strategy_path: Path
     restricts: bool
@@ -119,8 +121,8 @@ def _mentions(spec: ShardingSpec) -> Iterator[_Mention]:
         yield _Mention(name, strategy, path, path, restricts=True)
     for name, strategies in spec.forbidden.items():
         path = ("forbid", name[:LONGEST_SHOWN])
-        for strategy in strategies:
-            yield _Mention(name, strategy, path, path, restricts=True)
+        for forbidden in strategies or (None,):
+            yield _Mention(name, forbidden, path, path, restricts=True)
     for number, question in enumerate(spec.questions):
         yield _Mention(
             question.operator,

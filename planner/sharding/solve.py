@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from planner.errors import Interrupted
 from planner.progress import Reporter
 from planner.sharding.answer import infeasible_answer, succeeded_answer
 from planner.sharding.folding import unfold
@@ -38,6 +39,13 @@ def run(
     began = time.monotonic()
     spec = read_spec(document)
     budget = Budget(began + time_left_s * (1 - CLOSING_SHARE), should_stop, reporter.log)
+    try:
+        return _solve(spec, began, budget, reporter)
+    except Interrupted:
+        return _failed("The solve was stopped before there was a plan.")
+
+
+def _solve(spec: ShardingSpec, began: float, budget: Budget, reporter: Reporter) -> dict[str, Any]:
     reporter.phase("strategies")
     limits = list(spec.memory_limits)
     first: StageAnswer | None = None
@@ -96,6 +104,10 @@ def _no_plan(spec: ShardingSpec, answer: StageAnswer) -> dict[str, Any]:
             f"needed for a moment on top the least found is {peak_bytes} bytes."
             f"{_ways_out(answer)}"
         )
+    return _failed(detail)
+
+
+def _failed(detail: str) -> dict[str, Any]:
     return {"state": "failed", "code": "no_plan_within_limit", "detail": detail}
 
 

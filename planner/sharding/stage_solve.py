@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
+from planner.errors import Interrupted
 from planner.progress import Reporter
 from planner.sharding.answer import stage_document
 from planner.sharding.build import Formulation, formulate
-from planner.sharding.choices import Allowed
+from planner.sharding.choices import Allowed, everything
 from planner.sharding.comparison import Setting, comparison
 from planner.sharding.explain import explain, unanswered
 from planner.sharding.graph import Graph
@@ -24,7 +26,7 @@ from planner.sharding.proof import second_opinion
 from planner.sharding.provenance import provenance_of
 from planner.sharding.restrictions import Restrictions
 from planner.sharding.settings import cost_settings, effective_alpha, rule_options
-from planner.sharding.spec import ShardingSpec
+from planner.sharding.spec import Question, ShardingSpec
 from planner.sharding.stage_answer import StageAnswer
 from planner.sharding.stages import StageGraph
 
@@ -54,7 +56,10 @@ class StageSolve:
         self._settings = cost_settings(spec, micro_batches_in_flight=in_flight)
 
     def run(self, reporter: Reporter) -> StageAnswer:
-        """The plan first, then what was asked beside it."""
+        """The plan first, then what was asked beside it, as far as there is time.
+
+        Raises `Interrupted` if told to stop before there is a plan.
+        """
         spec = self._spec
         formulation = self._formulation
         alpha = effective_alpha(spec, spec.alphas[0])
@@ -88,9 +93,11 @@ class StageSolve:
             answer = replace(answer, sweep=self._sweep(formulation, found))
         if spec.pareto:
             reporter.phase("front")
-            kept = found.instance.device_memory_bytes
-            points, is_complete = front(formulation, kept, spec.options, budget)
-            answer = replace(answer, pareto=points, pareto_is_complete=is_complete)
+            answer = replace(answer, pareto=())
+            with suppress(Interrupted):
+                kept = found.instance.device_memory_bytes
+                points, is_complete = front(formulation, kept, spec.options, budget)
+                answer = replace(answer, pareto=points, pareto_is_complete=is_complete)
         if spec.questions:
             reporter.phase("questions")
             answer = replace(answer, explanations=self._explanations(found, alpha))
@@ -100,12 +107,11 @@ class StageSolve:
             apart = best_of_layers_apart(formulation, alpha, budget.is_over)
             answer = replace(answer, layers_apart=apart)
         reporter.phase("baselines")
-        setting = self._setting(alpha)
-        return replace(
-            answer,
-            step=setting.step_time(*self._unrestricted(formulation, found.plan.choice)),
-            baselines=comparison(setting),
-        )
+        with suppress(Interrupted):
+            setting = self._setting(alpha, found.plan.memory_bytes)
+            step = setting.step_time(*self._unrestricted(formulation, found.plan.choice))
+            answer = replace(answer, step=step, baselines=comparison(setting))
+        return answer
 
     def _report(self, reporter: Reporter, answer: StageAnswer) -> None:
         """A plan of all there is can be kept if the solve is cut short; one stage's cannot."""
@@ -114,15 +120,21 @@ class StageSolve:
         if self._spec.stages > 1:
             return
         if plan.lower_bound is not None:
-            reporter.bound("ILP", plan.lower_bound)
+            reporter.bound(answer.found.ilp.method, plan.lower_bound)
         document = {
             **stage_document(self._spec, answer),
             "provenance": provenance_of(self._spec, [answer], time.monotonic() - self._began),
         }
         reporter.incumbent(document, plan.objective, answer.found.found_by)
 
-    def _formulate(self, allowed: Allowed) -> Formulation:
-        return formulate(self._graph, self._settings, rule_options(self._spec), allowed)
+    def _formulate(self, allowed: Allowed, **changes: Any) -> Formulation:
+        return formulate(
+            self._graph,
+            replace(self._settings, **changes),
+            rule_options(self._spec),
+            allowed,
+            should_stop=self._budget.should_stop,
+        )
 
     @cached_property
     def _formulation(self) -> Formulation:
@@ -133,14 +145,13 @@ class StageSolve:
         """The same without pins and prohibitions."""
         if not self._restrictions.is_any:
             return self._formulation
-        return formulate(self._graph, self._settings, rule_options(self._spec))
+        return self._formulate(everything)
 
     @cached_property
     def _timed(self) -> Formulation:
-        settings = replace(self._settings, communication="time")
-        return formulate(self._graph, settings, rule_options(self._spec))
+        return self._formulate(everything, communication="time")
 
-    def _setting(self, alpha: float) -> Setting:
+    def _setting(self, alpha: float, plan_memory_bytes: int) -> Setting:
         latest = time.monotonic() + LONGEST_BASELINES_S
         return Setting(
             formulation=self._free,
@@ -151,6 +162,7 @@ class StageSolve:
             precision=self._spec.training.precision,
             options=self._spec.options,
             budget=replace(self._budget, deadline=min(self._budget.deadline, latest)),
+            plan_memory_bytes=plan_memory_bytes,
         )
 
     def _unrestricted(
@@ -176,7 +188,8 @@ class StageSolve:
             plan = None
             if not self._budget.is_over():
                 weight = effective_alpha(spec, alpha)
-                plan = find_plan(formulation, weight, self._limit, spec.options, self._budget)
+                with suppress(Interrupted):
+                    plan = find_plan(formulation, weight, self._limit, spec.options, self._budget)
             found.append((alpha, plan))
         return tuple(found)
 
@@ -191,24 +204,26 @@ class StageSolve:
             ]
             if not asked:
                 continue
-            if self._budget.is_over():
-                explanations.append(unanswered(question))
-                continue
-            other = self._formulate(self._restrictions.with_answer(question))
-            result = find_plan(other, alpha, self._limit, self._spec.options, self._budget)
-            had = self._had(found, asked)
-            explanations.append(
-                explain(
-                    question,
-                    had,
-                    found,
-                    result,
-                    other,
-                    self._limit,
-                    is_restricted=self._restrictions.is_any,
-                )
-            )
+            explanation = unanswered(question)
+            if not self._budget.is_over():
+                with suppress(Interrupted):
+                    explanation = self._explanation(question, asked, found, alpha)
+            explanations.append(explanation)
         return explanations
+
+    def _explanation(
+        self, question: Question, asked: Sequence[int], found: Found, alpha: float
+    ) -> dict[str, Any]:
+        other = self._formulate(self._restrictions.with_answer(question))
+        return explain(
+            question,
+            self._had(found, asked),
+            found,
+            find_plan(other, alpha, self._limit, self._spec.options, self._budget),
+            other,
+            self._limit,
+            is_restricted=self._restrictions.is_any,
+        )
 
     def _had(self, found: Found, numbers: Sequence[int]) -> list[str]:
         """The strategies that these operators have in the plan."""

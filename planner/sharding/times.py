@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from planner.cost import times as rates
+from planner.cost.degrees import Degrees
 from planner.cost.memory import ceil_div
+from planner.cost.parameters import Shard
 from planner.sharding.build import Formulation
 from planner.sharding.costs import OperatorCosts
 from planner.sharding.graph import Operator
@@ -48,10 +50,10 @@ def step_time(timed: Formulation, choice: Sequence[int], precision: str) -> Step
         strategy = timed.strategies[number][choice[number]]
         compute_s += timed.times[number] * operator_s(timed, operator, strategy, precision)
         optimizer_s += timed.times[number] * rates.optimizer_s(
-            _parameters_on_device(operator, strategy, borrowed=False),
+            Shard(_parameters_on_device(operator, strategy, borrowed=False)),
             settings.states,
             settings.zero_stage,
-            strategy.degrees.data,
+            Degrees(pipeline=1, tensor=1, data=strategy.degrees.data),
             cluster,
         )
     return StepTime(
@@ -95,8 +97,8 @@ def _roofline_s(
     for degree, divides in zip(strategy.degrees, strategy.rule.divides_work, strict=True):
         shared *= degree if divides else 1
     moved = passes * _touched_bytes(timed, operator, strategy)
-    hbm_bytes_per_s = cluster.gpu.hbm_bytes_per_s * cluster.efficiency.hbm
-    return max(rates.compute_s(flops // shared, cluster, precision), moved / hbm_bytes_per_s)
+    compute_s = rates.compute_s(flops // shared, cluster, precision)
+    return max(compute_s, rates.moved_s(moved, cluster))
 
 
 def _touched_bytes(timed: Formulation, operator: Operator, strategy: Strategy) -> int:

@@ -24,7 +24,7 @@ from app.models import Base
 from app.services.attempts import Attempts
 from app.settings import Settings
 from planner.version import __version__
-from tests.integration.fakes import resolve_fake, resolve_fake_sharding
+from tests.integration.fakes import resolve_fake, resolve_fake_sharding, resolve_fake_training
 
 DATABASES = ("sqlite", "postgresql")
 
@@ -141,7 +141,7 @@ def database(settings: Settings) -> Iterator[Database]:
 @pytest.fixture
 def client(settings: Settings) -> Iterator[TestClient]:
     """The API on a fake planner, without a broker."""
-    app = create_app(settings, resolve_fake, resolve_fake_sharding)
+    app = create_app(settings, resolve_fake, resolve_fake_sharding, resolve_fake_training)
     with TestClient(app, raise_server_exceptions=False) as client:
         yield client
 

@@ -25,6 +25,13 @@ die_with_parent(int(sys.argv[1]))
 time.sleep(600)
 """
 
+ANSWERS = {
+    "pipeline": fakes.succeeded,
+    "sharding": fakes.sharded,
+    "training": fakes.trained,
+}
+FINDS: dict[str, dict[str, Any]] = {"sharding": fakes.SHARDING_START, "training": fakes.TRAINING_START}
+
 
 def run(
     spec: dict[str, Any],
@@ -40,10 +47,10 @@ def run(
     reporter.log(f"time left {time_left_s:.1f}")
     match what:
         case "answer":
-            return fakes.sharded() if spec["kind"] == "sharding" else fakes.succeeded()
+            return ANSWERS[spec["kind"]]()
         case "find":
             reporter.bound("fake", 9.75)
-            reporter.incumbent(fakes.SHARDING_START, 10.5, "fake")
+            reporter.incumbent(FINDS[spec["kind"]], 10.5, "fake")
             time.sleep(600)
         case "infeasible":
             return fakes.infeasible()

@@ -61,6 +61,18 @@ SHARDING_START = {
     "certificate": {"verified": True, "proven_optimal": False, "lower_bound": 9.75},
 }
 
+TRAINING_PLAN = {
+    "plans": [{"step_time_ns": 7, "tensor_parallel": 2}],
+    "best": {"training": {"tensor_parallel": 2}},
+    "searched": {"considered": 3},
+    "dropped": [],
+}
+TRAINING_START = {
+    **TRAINING_PLAN,
+    "certificate": {"proven_optimal": False, "lower_bound_ns": 5},
+    "provenance": {"engine": "auto"},
+}
+
 
 @dataclass(frozen=True)
 class FakeRequest:
@@ -77,6 +89,7 @@ class FakeRequest:
     mip_gap: float
     is_reproducible: bool
     devices: int = 1
+    gpus: int = 1
     stages: int = 1
     micro_batches: int = 1
     operations: int = 3
@@ -144,6 +157,27 @@ def resolve_fake_sharding(body: Mapping[str, Any]) -> FakeRequest:
     )
 
 
+def resolve_fake_training(body: Mapping[str, Any]) -> FakeRequest:
+    """Bodies are ``{"script": ..., "time_limit_s": ..., "gpus": ..., "training": ...}``."""
+    unknown = set(body) - {"script", "time_limit_s", "gpus", "training"}
+    if unknown:
+        raise SpecError((unknown.pop(),), "is not a known field.", "Remove it.")
+    script, time_limit_s = body.get("script", "answer"), body.get("time_limit_s", 60.0)
+    return FakeRequest(
+        spec={"kind": "training", "script": script, "options": {"engine": "auto"}},
+        spec_hash=_hash(["training", script, time_limit_s]),
+        engine="auto",
+        engine_named=False,
+        time_limit_s=time_limit_s,
+        problem_hash=_hash(["training", script]),
+        shape_hash=None,
+        profile=None,
+        mip_gap=0.0,
+        is_reproducible=False,
+        gpus=body.get("gpus", 8),
+    )
+
+
 def _hash(document: Any) -> str:
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
 
@@ -183,6 +217,20 @@ def sharded(
             "certificate": {"proven_optimal": proven_optimal},
             "provenance": {"engine": "cbc"},
         },
+    }
+
+
+def trained(
+    objective: int = 7, lower_bound: int = 7, proven_optimal: bool = True
+) -> dict[str, Any]:
+    """A training plan as the planner returns it."""
+    certificate = {"proven_optimal": proven_optimal, "lower_bound_ns": lower_bound}
+    return {
+        "state": "succeeded",
+        "objective": objective,
+        "lower_bound": lower_bound,
+        "proven_optimal": proven_optimal,
+        "document": {**TRAINING_START, "certificate": certificate},
     }
 
 

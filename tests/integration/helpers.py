@@ -18,6 +18,7 @@ from tests.integration.fakes import START, succeeded
 
 ADDRESS = "/v1/pipeline-schedules"
 SHARDING_ADDRESS = "/v1/sharding-plans"
+TRAINING_ADDRESS = "/v1/training-plans"
 
 
 def post(

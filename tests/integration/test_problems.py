@@ -124,6 +124,7 @@ def test_resolved_requests_that_are_too_large(
 def test_bad_queries(client: TestClient, query: str, field: str) -> None:
     body = check(client.get(f"/v1/jobs?{query}"), 422, "invalid_request")
     assert body["errors"][0]["path"] == field
+    assert body["errors"][0]["remedy"]
 
 
 def test_bad_offsets(client: TestClient) -> None:

@@ -15,6 +15,7 @@ from app.dispatch import Dispatcher
 from app.main import create_app
 from app.services.attempts import Attempts
 from app.settings import Settings
+from planner.estimates.registry import REQUESTS
 from tests.integration.fakes import resolve_fake
 from tests.integration.helpers import ADDRESS, claim, eventually, lapse_leases, only_solve, post
 
@@ -85,9 +86,10 @@ def test_examples_are_listed(
     (folder / "a.json").write_text('{"script": "a"}')
     (folder / "note.txt").write_text("no example")
     assert client.get("/v1/examples").json() == [{"script": "a"}, {"script": "b"}]
-    (folder / "sharding").mkdir()
-    (folder / "sharding" / "c.json").write_text('{"script": "c"}')
-    assert client.get("/v1/examples?kind=sharding").json() == [{"script": "c"}]
+    for kind in ("sharding", "training"):
+        (folder / kind).mkdir()
+        (folder / kind / "c.json").write_text(f'{{"script": "{kind}"}}')
+        assert client.get(f"/v1/examples?kind={kind}").json() == [{"script": kind}]
     assert client.get("/v1/examples").json() == [{"script": "a"}, {"script": "b"}]
 
 
@@ -101,6 +103,13 @@ def test_the_openapi_document_is_complete(client: TestClient) -> None:
     assert set(operations) == {
         "submit_pipeline_schedule",
         "submit_sharding_plan",
+        "submit_training_plan",
+        "estimate_memory",
+        "estimate_step_time",
+        "estimate_recomputation",
+        "estimate_scaling",
+        "estimate_offload",
+        "estimate_communication",
         "list_jobs",
         "get_job",
         "get_job_result",
@@ -110,7 +119,7 @@ def test_the_openapi_document_is_complete(client: TestClient) -> None:
         "get_readiness",
         "list_examples",
     }
-    for name in ("submit_pipeline_schedule", "submit_sharding_plan"):
+    for name in ("submit_pipeline_schedule", "submit_sharding_plan", "submit_training_plan"):
         submit = operations[name]
         assert {"200", "202", "400", "413", "415", "422", "503"} <= set(submit["responses"])
         named = {parameter["name"] for parameter in submit["parameters"]}
@@ -122,6 +131,15 @@ def test_the_openapi_document_is_complete(client: TestClient) -> None:
     assert {"problem", "model", "solver", "name", "tags", "priority"} <= set(
         schemas["PipelineScheduleRequest"]["properties"]
     )
+    assert {"model", "cluster", "training", "search", "solver", "name", "tags"} <= set(
+        schemas["TrainingPlanRequest"]["properties"]
+    )
+    for name, request in REQUESTS.items():
+        operation = operations[f"estimate_{name.replace('-', '_')}"]
+        assert {"200", "400", "413", "415", "422"} == set(operation["responses"])
+        content = operation["requestBody"]["content"]["application/json"]
+        assert content["schema"]["$ref"] == f"#/components/schemas/{request.__name__}"
+        assert {"model", "cluster", "training"} <= set(schemas[request.__name__]["properties"])
     assert _references(document) <= set(schemas)
     assert client.get("/docs").status_code == 200
 

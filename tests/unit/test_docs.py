@@ -5,12 +5,20 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 import app.errors
 from app.errors import ServiceError
 from app.settings import Settings
 from client.configuration import SECTIONS
-from planner.cost.hardware_presets import GPU_PRESETS
+from planner.cost.hardware import ClusterDocument, EfficiencyDocument, read_cluster
+from planner.cost.hardware_presets import GPU_ALIASES, GPU_PRESETS
+from planner.cost.model import ModelDocument
 from planner.cost.model_presets import MODEL_PRESETS
+from planner.cost.presets import known_names
+from planner.cost.training import TrainingDocument
+from planner.errors import SpecError
+from planner.estimates.registry import ESTIMATES, REQUESTS
 from planner.pipeline.documents import DeviceDocument, ProblemDocument, StageDocument
 from planner.pipeline.options import SolverDocument
 from planner.sharding.documents import (
@@ -23,6 +31,8 @@ from planner.sharding.documents import (
 from planner.sharding.options import SolverDocument as ShardingSolverDocument
 from planner.sharding.request import ShardingRequest, TermsDocument
 from planner.sharding.training import ShardingTrainingDocument
+from planner.training.options import SolverDocument as TrainingSolverDocument
+from planner.training.request import SearchDocument, TrainingRequest
 
 ROOT = Path(__file__).resolve().parents[2]
 API = (ROOT / "docs" / "api.md").read_text()
@@ -48,6 +58,31 @@ def test_every_solver_option_and_field_of_a_problem_is_listed() -> None:
         assert [n for n in document.model_fields if n not in API] == []
 
 
+def test_every_field_of_a_model_a_cluster_and_a_training_is_listed() -> None:
+    section = API.partition("## Post")[2].partition("### Solver options")[0]
+    for document in (ModelDocument, ClusterDocument, EfficiencyDocument, TrainingDocument):
+        assert [n for n in document.model_fields if f"`{n}`" not in section] == []
+
+
+def test_every_field_of_a_training_plans_request_is_listed() -> None:
+    section = API.partition("## Training plans")[2].partition("## Estimates")[0]
+    for document in (TrainingRequest, SearchDocument, TrainingSolverDocument):
+        assert [n for n in document.model_fields if f"`{n}`" not in section] == []
+
+
+@pytest.mark.parametrize("name", ESTIMATES)
+def test_every_field_of_an_estimate_is_listed(name: str) -> None:
+    section = API.partition("## Estimates")[2].partition("## Errors")[0]
+    own = section.partition(f"| field of a{'n' if name[0] == 'o' else ''} {name} estimate")[2]
+    table = own.partition("\n\n")[0]
+    body = {"model": "GPT-2", "cluster": "4xA100-40GB", "training": {"micro_batches": 4}}
+    known = {"assumptions", "warnings"}
+    assert [
+        key for key in ESTIMATES[name](body) if f"`{key}" not in table and key not in known
+    ] == []
+    assert [n for n in REQUESTS[name].model_fields if f"`{n}`" not in section] == []
+
+
 def test_every_field_of_a_sharding_request_is_listed() -> None:
     section = API.partition("## Sharding plans")[2].partition("## Errors")[0]
     documents = (
@@ -67,8 +102,14 @@ def test_every_field_of_a_sharding_request_is_listed() -> None:
 
 def test_every_preset_is_listed() -> None:
     assert [name for name in MODEL_PRESETS if name not in API] == []
-    short = [name.split("-")[0] for name in GPU_PRESETS]
-    assert [name for name in short if name not in API] == []
+
+
+def test_gpus_are_listed_as_the_errors_list_them() -> None:
+    assert known_names(GPU_PRESETS, GPU_ALIASES) in " ".join(API.split())
+    with pytest.raises(SpecError) as found:
+        read_cluster("8xTPU")
+    assert f"Known: {known_names(GPU_PRESETS, GPU_ALIASES)}." in found.value.remedy
+    assert "H100-80GB (or H100)" in found.value.remedy
 
 
 def test_every_error_code_is_listed() -> None:

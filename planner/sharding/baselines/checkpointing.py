@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from planner.progress import StopCheck, watched
 from planner.sharding import times
 from planner.sharding.baselines.baseline import Baseline
 from planner.sharding.baselines.optimum import find_best
@@ -13,6 +14,8 @@ from planner.sharding.options import SolveOptions
 from planner.sharding.planning import Budget
 
 NS_PER_S = 1e9
+BETWEEN_CHECKS = 50
+"""Operators or edges: a tenth of a second where 64 devices share the work."""
 
 NAME = "least time with checkpointing (Colossal-Auto)"
 MODELLED = (
@@ -41,9 +44,13 @@ def least_time(
     options: SolveOptions,
     budget: Budget,
 ) -> Baseline:
-    """`timed` has its communication in time, as bytes on the fastest link."""
-    variants = [_variants(timed, number, precision) for number in range(len(timed.strategies))]
-    instance = _instance(timed, variants, precision, limit_bytes)
+    """`timed` has its communication in time, as bytes on the fastest link.
+
+    Raises `Interrupted` if told to stop before there is an ILP.
+    """
+    numbers = watched(range(len(timed.strategies)), budget.should_stop, BETWEEN_CHECKS)
+    variants = [_variants(timed, number, precision) for number in numbers]
+    instance = _instance(timed, variants, precision, limit_bytes, budget.should_stop)
     best = find_best(instance, instance, options, budget)
     if best.choice is None:
         return Baseline(NAME, MODELLED, NOT_MODELLED, timed, None, best.reason)
@@ -86,6 +93,7 @@ def _instance(
     variants: list[list[_Variant]],
     precision: str,
     limit_bytes: int | None,
+    should_stop: StopCheck,
 ) -> Instance:
     """Times in ns take the places of bytes."""
     plain = timed.instance(1.0, limit_bytes)
@@ -120,6 +128,6 @@ def _instance(
                 for a in variants[edge.source]
             ),
         )
-        for edge in plain.edges
+        for edge in watched(plain.edges, should_stop, BETWEEN_CHECKS)
     )
     return Instance(tuple(operators), edges, 1.0, limit_bytes)

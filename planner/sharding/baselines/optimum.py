@@ -43,7 +43,7 @@ def find_best(
 
 
 def _by_ilp(instance: Instance, options: SolveOptions, budget: Budget) -> Optimum:
-    reduced = reduce_instance(instance)
+    reduced = reduce_instance(instance, should_stop=budget.should_stop)
     result = solve_instance(reduced.instance, **budget.ilp_options(options))
     if result.plan is None:
         return Optimum(None, reason=f"no such plan: {result.status.replace('_', ' ')}")

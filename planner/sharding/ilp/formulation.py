@@ -9,7 +9,7 @@ resharding table are equal form one class. Each B's row and column sums equal th
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.milp.scale import SizeScale
+from planner.progress import Item, StopCheck, never, watched
 from planner.sharding.tables import Costs, CostTables, Numbers, Weights
 
 LARGEST_COEFFICIENT = 1_000_000
@@ -26,6 +27,8 @@ ROUNDING_UNITS = 1e-5
 """How far a written coefficient may be off."""
 DUAL_TOLERANCE = 1e-7
 """Reduced costs of that size pass for zero in the engines."""
+PAIRS_BETWEEN_CHECKS = 20
+"""Two hundredths of a second where 64 devices share the work."""
 CAP = 2.0
 """Costs beyond so many times what a known plan costs above the bound of all are cut off there."""
 
@@ -75,12 +78,14 @@ class Formulation:
     Objective coefficients are bytes above `offset_bytes`, the sum of the operators' least costs
     (what nothing can be below), in units of `unit_bytes`. `known_objective` is that of a plan
     within the limits: costs far above it are cut off, so that the digits go to what matters.
+    Raises `Interrupted` if told to stop before all rows are there.
     """
 
     costs: CostTables
     weights: Weights
     limits: Limits
     known_objective: float | None
+    should_stop: StopCheck = never
     offset_bytes: float = 0.0
     unit_bytes: float = 1.0
     objective: list[float] = field(default_factory=list)
@@ -95,7 +100,7 @@ class Formulation:
         excess = [self._cut_off(cost - cost.min()) for cost in own]
         tables = {
             (u, v): self._cut_off(self.costs.weighted_pair(self.weights, u, v))
-            for u, v in self.costs.edges()
+            for u, v in self._watched(self.costs.edges())
         }
         largest = max((float(values.max()) for values in (*excess, *tables.values())), default=0.0)
         self.unit_bytes = largest / LARGEST_COEFFICIENT or 1.0
@@ -107,13 +112,13 @@ class Formulation:
         self.upper = [1.0] * self.binaries
         self._pairs = [
             self._add_pair(u, v, table)
-            for (u, v), table in tables.items()
+            for (u, v), table in self._watched(tables.items())
             if table.any() or self.limits.communication is not None
         ]
         for v, first in self.first.items():
             count = len(excess[v])
             self.rows.append(Row(list(range(first, first + count)), [1.0] * count, "=", 1.0))
-        for pair in self._pairs:
+        for pair in self._watched(self._pairs):
             self._add_flow(pair)
         self._add_limit(self.limits.memory, self.costs.memory, with_pairs=False)
         self._add_limit(self.limits.redundancy, self.costs.redundant, with_pairs=False)
@@ -172,6 +177,9 @@ class Formulation:
                 columns += (pair.first + np.flatnonzero(pair.table.ravel() >= here)).tolist()
                 parts += 1
         self.rows.append(Row(columns, [1.0] * len(columns), "<", parts - 1.0))
+
+    def _watched(self, pairs: Iterable[Item]) -> Iterator[Item]:
+        return watched(pairs, self.should_stop, PAIRS_BETWEEN_CHECKS)
 
     def _cut_off(self, costs: Costs) -> Costs:
         if self.known_objective is None:

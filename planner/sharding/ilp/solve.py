@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Literal, TypedDict
 
-from planner.errors import SolverCrash
+from planner.errors import Interrupted, SolverCrash
 from planner.milp.engine import EngineName, EngineRun
 from planner.sharding.ilp.descent import descend
 from planner.sharding.ilp.formulation import Exceeded, Formulation, Limits
@@ -97,14 +97,28 @@ class _Solve:
 
     def run(self, start: Sequence[int] | None) -> IlpResult:
         if self._is_hopeless():
+            self._bound = math.inf
             return self._result(None)
         self._take_quick_plans(start)
-        known = None if self._best is None else self._objective
-        formulation = Formulation(self._costs, self._weights, self._limits, known)
-        self._bound = formulation.offset_bytes
-        while self._end is None and not self._is_good_enough():
+        # No plan costs less than the least of each operator.
+        self._bound = float(sum(own.min() for own in self._costs.weighted(self._weights)))
+        formulation = None
+        if not self._is_good_enough():
+            formulation = self._formulated()
+        while formulation is not None and self._end is None and not self._is_good_enough():
             self._run_engine(formulation)
         return self._result(formulation)
+
+    def _formulated(self) -> Formulation | None:
+        """The ILP; None if told to stop before it was there."""
+        known = None if self._best is None else self._objective
+        try:
+            return Formulation(
+                self._costs, self._weights, self._limits, known, self._settings.should_stop
+            )
+        except Interrupted:
+            self._end = "stopped"
+            return None
 
     def _is_hopeless(self) -> bool:
         """Whether the operators' least exceed a limit by themselves."""
@@ -207,7 +221,7 @@ class _Solve:
     def _result(self, formulation: Formulation | None) -> IlpResult:
         status: IlpStatus
         plan = None
-        if formulation is None or self._bound == math.inf:
+        if self._bound == math.inf:
             status = "infeasible"
         elif self._best is None:
             status = "no_plan"

@@ -49,6 +49,7 @@ def make_rules(operator: Operator, graph: Graph, _options: RuleOptions) -> tuple
         heads % kv_heads == 0,
         path_of(operator, "inputs", 1),
         f"{kv_heads} key heads cannot be shared evenly by {heads} query heads.",
+        "Give a number of key heads that divides that of the query heads.",
     )
     require_shape(operator, "outputs", 0, out.shape, (*q.shape[:3], v.shape[3]), "the inputs")
     forward = 2 * batch * heads * queries * keys * (size + v.shape[3])

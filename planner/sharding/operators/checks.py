@@ -20,6 +20,7 @@ def whole_attribute(operator: Operator, name: str, default: int, *, least: int =
         raise SpecError(
             path_of(operator, "attributes", name),
             f"must be a whole number of at least {least}, not {value!r}.",
+            f"Write it without quotes or a fraction, such as {default}.",
         )
     return value
 
@@ -29,7 +30,9 @@ def flag_attribute(operator: Operator, name: str, default: bool) -> bool:
     value = operator.attributes.get(name, default)
     if not isinstance(value, bool):
         raise SpecError(
-            path_of(operator, "attributes", name), f"must be true or false, not {value!r}."
+            path_of(operator, "attributes", name),
+            f"must be true or false, not {value!r}.",
+            "Write either without quotes.",
         )
     return value
 
@@ -49,7 +52,7 @@ def units_attribute(operator: Operator, name: str, size: int) -> int:
     return units
 
 
-def require(holds: bool, path: Path, message: str, remedy: str = "") -> None:
+def require(holds: bool, path: Path, message: str, remedy: str) -> None:
     """Raise `SpecError` unless the condition holds."""
     if not holds:
         raise SpecError(path, message, remedy)

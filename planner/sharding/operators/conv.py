@@ -6,6 +6,7 @@ show in the shapes.
 
 from __future__ import annotations
 
+import math
 from functools import partial
 
 from planner.sharding.graph import Graph, Operator
@@ -89,6 +90,7 @@ def _checked_groups(operator: Operator, graph: Graph, dimensions: int | None) ->
         x.shape[CHANNELS] % groups == 0 and y.shape[CHANNELS] % groups == 0,
         path_of(operator, "attributes", "groups"),
         f"{groups} do not divide the channels of {list(x.shape)} and {list(y.shape)}.",
+        f"Give a divisor of {math.gcd(x.shape[CHANNELS], y.shape[CHANNELS])}.",
     )
     require_shape(operator, "outputs", 0, y.shape[:1], x.shape[:1], "the input's batch")
     wanted_weight = (y.shape[CHANNELS], x.shape[CHANNELS] // groups, *weight.shape[2:])

@@ -174,6 +174,7 @@ def _checked_weights(operator: Operator, x: Tensor) -> _Weights:
             number - 1 in places,
             path_of(operator, "parameters", number),
             f"the bias {list(parameter.shape)} does not come behind a weight.",
+            "Give each weight followed by its bias.",
         )
         shape_of_bias = (experts, parameters[number - 1].shape[-1])
         require_shape(operator, "parameters", number, parameter.shape, shape_of_bias, fits)

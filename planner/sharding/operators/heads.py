@@ -61,6 +61,7 @@ def split_rules(operator: Operator, graph: Graph, _options: RuleOptions) -> tupl
         total == features,
         path_of(operator, "outputs", 0),
         f"all heads together have {total} features, the input {features}.",
+        f"Choose heads and head sizes that make up {features}.",
     )
     return (_rule(batch, units, MERGED, (HEADS,) * len(outputs)),)
 

@@ -88,4 +88,5 @@ def _check_count(operator: Operator, field: str, found: int, count: Count) -> No
     raise SpecError(
         path_of(operator, field),
         f"are {found}, but the kind {operator.kind!r} has {wanted}.",
+        f"Give {wanted}, or a `kind` of another name, which is split by the batch or not at all.",
     )

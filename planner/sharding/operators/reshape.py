@@ -58,6 +58,7 @@ def _make_rules(
         x.elements == y.elements,
         path_of(operator, "outputs", 0),
         f"{list(y.shape)} has not as many elements as {list(x.shape)}.",
+        f"Give a shape of {x.elements} elements.",
     )
     pairs = _pairs(operator, x.shape, y.shape)
     data = next((pair for pair in pairs if pair.source == 0), None)
@@ -147,11 +148,13 @@ def _mapped(operator: Operator, source: Shape, target: Shape) -> tuple[Pair, ...
             sizes[0] == sizes[1] if swaps else max(sizes) % min(sizes) == 0,
             path,
             f"dimension {a} of {sizes[0]} cannot become dimension {b} of {sizes[1]}.",
+            "Name one of the same size." if swaps else "One size has to divide the other.",
         )
     require(
         not swaps or len(places) == len(source) == len(target),
         path,
         f"{text!r} does not say where all of {list(source)} go.",
+        "Give a pair for each dimension.",
     )
     return tuple(Pair(a, b, math.gcd(source[a], target[b])) for a, b in sorted(places))
 

@@ -35,9 +35,18 @@ def experts_per_token(
     path = path_of(operator, "attributes", "experts_per_token")
     shown = routing[0].shape[-1] if len(routing) == 2 and routing[0].shape else None
     if given is None and shown is None:
-        raise SpecError(path, "is required where one tensor holds the weights of all experts.")
+        raise SpecError(
+            path,
+            "is required where one tensor holds the weights of all experts.",
+            "Give how many experts a token goes to.",
+        )
     chosen = whole_attribute(operator, "experts_per_token", shown or 1)
-    require(chosen <= experts, path, f"{chosen} are more than the {experts} experts.")
+    require(
+        chosen <= experts,
+        path,
+        f"{chosen} are more than the {experts} experts.",
+        f"Give {experts} or less.",
+    )
     width = chosen if len(routing) == 2 else experts
     for number, tensor in enumerate(routing, start=first):
         why = f"tokens {list(tokens)}, {experts} experts and {chosen} per token"
@@ -58,4 +67,5 @@ def require_experts(operator: Operator, experts: int) -> None:
         given == experts,
         path_of(operator, "attributes", "experts"),
         f"are {given}, but the parameters are of {experts}.",
+        f"Give {experts}, or leave it out.",
     )

@@ -55,8 +55,25 @@ def transformer_notes(
                 "They have no parameters, and a backward keeps nothing for them.",
             )
         )
+    if model.qk_norm:
+        notes.append(
+            _note(
+                "norms of queries and keys",
+                "left out",
+                "Two weights of head_dim per layer; the queries and keys that their backward "
+                "would keep as well are not counted.",
+            )
+        )
     if embeddings:
         notes.append(_vocabulary(model, devices))
+        if model.token_types or model.pooler:
+            notes.append(
+                _note(
+                    "token types and pooler",
+                    "left out",
+                    "Small beside the rest: 0.3 % of BERT-Large's parameters.",
+                )
+            )
     else:
         notes.append(
             _note("embedding, output layer and loss", "left out", "`embeddings`; default false.")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from app.cursors import decode_cursor, encode_cursor
 from app.errors import InvalidRequest, LimitExceeded
 from app.services.kept_plan import result_of_incumbent, with_provenance
-from app.services.limits import PipelineLimits, ShardingLimits
+from app.services.limits import EstimateLimits, PipelineLimits, ShardingLimits, TrainingLimits
 from app.services.waiting import wanted_wait_s
 from app.settings import Settings
 
@@ -26,6 +26,10 @@ SPEC = {
 }
 INCUMBENT = {"placement": "two", "schedule": {"makespan_ns": 8, "lower_bound_ns": None}}
 
+TRAINING_INCUMBENT = {
+    "plans": [{"step_time_ns": 11}],
+    "certificate": {"proven_optimal": False, "lower_bound_ns": 9},
+}
 SHARDING_INCUMBENT = {
     "instance": {"operators": [], "edges": []},
     "plan": {"choice": [], "objective": 10.5, "status": "optimal", "lower_bound": 10.5},
@@ -81,6 +85,8 @@ def test_the_wait_preference(prefer: str | None, seconds: float) -> None:
 def test_bodies_of_any_form_pass_the_size_check(body: dict[str, object]) -> None:
     PipelineLimits(Settings()).check_body(body)
     ShardingLimits(Settings()).check_body(body)
+    TrainingLimits(Settings()).check_body(body)
+    EstimateLimits(Settings()).check_body(body)
 
 
 @pytest.mark.parametrize(
@@ -113,6 +119,21 @@ def test_graphs_and_groups_too_large_to_resolve_are_refused(
 ) -> None:
     with pytest.raises(LimitExceeded) as refused:
         ShardingLimits(Settings()).check_body(body)
+    assert refused.value.errors[0].path == path
+
+
+@pytest.mark.parametrize(
+    ("body", "path"),
+    [
+        ({"training": {"micro_batches": 4097}}, "training.micro_batches"),
+        ({"training": {"pipeline_parallel": 257}}, "training.pipeline_parallel"),
+        ({"cluster": "8193x8xH100"}, "cluster"),
+        ({"cluster": {"gpu": "H100", "nodes": 8193, "gpus_per_node": 8}}, "cluster"),
+    ],
+)
+def test_what_is_too_large_to_estimate_is_refused(body: dict[str, object], path: str) -> None:
+    with pytest.raises(LimitExceeded) as refused:
+        EstimateLimits(Settings()).check_body(body)
     assert refused.value.errors[0].path == path
 
 
@@ -186,17 +207,22 @@ def test_a_kept_plan_knows_what_is_proven(
     assert result["certificate"]["proven_optimal"] is proven
 
 
-def test_a_kept_sharding_plan_keeps_what_was_proven_when_it_was_found() -> None:
+@pytest.mark.parametrize(
+    ("kind", "incumbent"), [("sharding", SHARDING_INCUMBENT), ("training", TRAINING_INCUMBENT)]
+)
+def test_other_kept_plans_keep_what_was_proven_when_they_were_found(
+    kind: str, incumbent: dict[str, object]
+) -> None:
     result = result_of_incumbent(
-        {"kind": "sharding", "options": {"engine": "highs"}},
-        SHARDING_INCUMBENT,
+        {"kind": kind, "options": {"engine": "highs"}},
+        incumbent,
         objective=11,
         lower_bound=10,
         reason="cancelled",
         started_from=None,
     )
     provenance = result.pop("provenance")
-    assert result == SHARDING_INCUMBENT
+    assert result == incumbent
     assert (provenance["engine"], provenance["stopped_by"]) == ("highs", "cancelled")
 
 

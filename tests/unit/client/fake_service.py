@@ -64,6 +64,7 @@ def job(state: str, **fields: Any) -> dict[str, Any]:
         "queue_position": 1 if state == "queued" else None,
         "phase": None,
         "best_makespan_ns": None,
+        "best_step_time_ns": None,
         "lower_bound_ns": None,
         "best_objective_bytes": None,
         "lower_bound_bytes": None,

@@ -106,7 +106,15 @@ def sharding_result() -> dict[str, Any]:
                 operator("qkv", "linear", 2, 1, 2, memory_bytes=150 * mib),
                 operator("norm", "layer_norm", 4, 1, 1, memory_bytes=50 * mib),
             ],
-            "resharding": [{"from": "qkv", "to": "norm", "tensor": "y", "bytes": 5 * mib}],
+            "resharding": [
+                {
+                    "from": "qkv",
+                    "to": "norm",
+                    "tensor": "y",
+                    "bytes": 5 * mib,
+                    "counted_as": "resharding",
+                }
+            ],
             "redundant_bytes": 40 * mib,
             "communication_bytes": 80 * mib,
             "resharding_bytes": 5 * mib,
@@ -127,6 +135,7 @@ def sharding_result() -> dict[str, Any]:
                 "communication_bytes": 64 * mib,
                 "resharding_bytes": 0,
                 "objective": 102.4 * mib,
+                "note": None,
                 "predicted_step_ns": 5_000_000,
                 "relative_throughput": 1.0,
                 "modelled": "its hand-made split",
@@ -170,4 +179,99 @@ def operator(
         "redundant_bytes": 20 * 2**20,
         "communication_bytes": 40 * 2**20,
         "memory_bytes": memory_bytes,
+    }
+
+
+def training_plan(rank: int, step_ms: int, **fields: Any) -> dict[str, Any]:
+    """One of the ranked plans: two ranks, data parallel in each."""
+    return {
+        "rank": rank,
+        "devices": 8,
+        "tensor_parallel": 1,
+        "pipeline_parallel": 2,
+        "data_parallel": 4,
+        "context_parallel": 1,
+        "expert_parallel": 1,
+        "micro_batch_size": 2,
+        "interleaving": 1,
+        "zero_stage": 1,
+        "recomputation": "none",
+        "offload": False,
+        "step_time_ns": step_ms * MS,
+        "samples_per_s": 12.5,
+        "tokens_per_s": 25_600.0,
+        "mfu": 0.4125,
+        "peak_bytes": 30 * GIB,
+        "headroom_bytes": 9 * GIB,
+        "layers_per_stage": [6, 6],
+        "memory_per_rank": [
+            {
+                "rank": number,
+                "layers": 6,
+                "micro_batches_in_flight": 2.0 - number,
+                "parameters_bytes": 2 * GIB,
+                "gathered_parameters_bytes": 0,
+                "gradients_bytes": 4 * GIB,
+                "optimizer_bytes": 6 * GIB,
+                "activations_bytes": 16 * GIB,
+                "embedding_activations_bytes": 0,
+                "communication_buffers_bytes": GIB,
+                "reserved_bytes": 2 * GIB,
+                "offloaded_bytes": 3 * GIB * (1 - number),
+                "total_bytes": (30 + number) * GIB,
+                "headroom_bytes": (9 - number) * GIB,
+            }
+            for number in range(2)
+        ],
+        "schedule": None,
+        "reasons": [f"Place {rank}.", "What the step is made of."],
+        **fields,
+    }
+
+
+def training_result() -> dict[str, Any]:
+    """Two plans, of which a schedule has made the second one the best."""
+    schedule = {
+        "makespan_ns": 98 * MS,
+        "lower_bound_ns": 90 * MS,
+        "gap": 0.081633,
+        "found_by": "local search",
+    }
+    return {
+        "plans": [training_plan(1, 100), training_plan(2, 101, schedule=schedule)],
+        "best": {
+            "rank": 2,
+            "step_time_ns": 98 * MS,
+            "training": {"pipeline_parallel": 2, "zero_stage": 1},
+            "schedule": {**two_device_result(), "comparison": []},
+            "sharding": None,
+            "experts": None,
+            "left_out": {"sharding": "tensor_parallel is 1: every GPU has whole layers."},
+        },
+        "searched": {
+            "enumerated": 12_345,
+            "worked_out": 67,
+            "fits": 8,
+            "dropped": {"states": 11_000},
+            "left_out": {"batch": 1_278},
+            "complete": True,
+            "rules": {"states": "states do not fit", "batch": "the batch cannot be split"},
+        },
+        "dropped": [
+            {"configuration": "pipeline 1", "rule": "states", "detail": "Rank 0 lacks 5 GiB."},
+            {"configuration": "pipeline 4", "rule": "slower"},
+        ],
+        "certificate": {
+            "verified": True,
+            "verifier": "loadmaster training plan verifier 1",
+            "proven_optimal": False,
+            "value_ns": 98 * MS,
+            "lower_bound_ns": 90 * MS,
+            "bound_name": "busiest rank's work",
+            "gap": 0.081633,
+            "scope": ["of the configurations enumerated"],
+        },
+        "assumptions": [{"what": "step time", "value": "1F1B", "basis": "closed form"}],
+        "warnings": ["Only 1 % is left."],
+        "provenance": {"solve_seconds": 12.3},
     }

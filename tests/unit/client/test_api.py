@@ -34,6 +34,23 @@ def test_sharding_plans_are_asked_for_at_their_own_address() -> None:
     assert service.requests[0].headers["cache-control"] == "no-cache"
 
 
+def test_training_plans_are_asked_for_at_their_own_address() -> None:
+    service = FakeService()
+    service.on("POST", "/v1/training-plans", {"id": "j1"}, status=202)
+    with client_of(service) as client:
+        assert client.submit_training({"model": "gpt2"}, fresh=True)["id"] == "j1"
+    assert service.body() == {"model": "gpt2"}
+    assert service.requests[0].headers["cache-control"] == "no-cache"
+
+
+def test_estimates_are_asked_for_by_name() -> None:
+    service = FakeService()
+    service.on("POST", "/v1/step-time-estimates", {"step_time_ns": 5})
+    with client_of(service) as client:
+        assert client.estimate("step-time", {"model": "gpt2"}) == {"step_time_ns": 5}
+    assert service.body() == {"model": "gpt2"}
+
+
 def test_refusal_names_field_and_remedy() -> None:
     service = FakeService()
     refusal = problem(422, "invalid_request", "problem.stages.3.device", "is wrong.", "Give 0.")

@@ -14,10 +14,11 @@ from click.testing import CliRunner, Result
 from client import cli, posting, progress
 from client.api import LoadmasterClient
 from tests.unit.client.fake_service import FakeService, job, problem
-from tests.unit.client.results import sharding_result, two_device_result
+from tests.unit.client.results import sharding_result, training_result, two_device_result
 
 POST = ("POST", "/v1/pipeline-schedules")
 POST_SHARDING = ("POST", "/v1/sharding-plans")
+POST_TRAINING = ("POST", "/v1/training-plans")
 ACCEPTED = {"id": "j1", "state": "queued", "cache": "miss", "queue_position": 2}
 Run = Callable[..., Result]
 
@@ -258,6 +259,83 @@ def test_an_infeasible_sharding_plan_has_its_own_exit_status(
     assert "The fewest devices that would do: 8." in result.stdout
 
 
+@pytest.fixture
+def training_file(tmp_path: Path) -> Path:
+    path = tmp_path / "plan.yaml"
+    path.write_text(
+        "model: gpt2\ncluster: 8xH100\noptimization: {batch: 64}\n"
+        "search: {zero_stage: [1], top: 9}\nsolver: {mip_gap: 0.5}\n"
+    )
+    return path
+
+
+def test_plan_posts_the_file_with_the_options_on_top(
+    service: FakeService, run: Run, training_file: Path
+) -> None:
+    service.on(*POST_TRAINING, ACCEPTED, status=202)
+    options = ("--time-limit", "5", "--engine", "cp_sat", "--threads", "3", "--seed", "0")
+    more = ("--top", "3", "--finalists", "0", "--pareto", "--fresh", "--mipgap", "0.1")
+    result = run("plan", training_file, *options, *more)
+    assert result.exit_code == 0, result.output
+    assert service.body() == {
+        "model": "gpt2",
+        "cluster": "8xH100",
+        "training": {"global_batch_size": 64},
+        "search": {"zero_stage": [1], "top": 3, "finalists": 0, "pareto": True},
+        "solver": {
+            "mip_gap": 0.1,
+            "time_limit_s": 5.0,
+            "engine": "cp_sat",
+            "threads": 3,
+            "seed": 0,
+        },
+    }
+    assert service.requests[0].headers["cache-control"] == "no-cache"
+    assert "loadmaster show j1" in result.stdout
+
+
+def test_plan_leaves_alone_what_no_option_is_given_for(
+    service: FakeService, run: Run, training_file: Path
+) -> None:
+    service.on(*POST_TRAINING, ACCEPTED, status=202)
+    assert run("plan", training_file).exit_code == 0
+    assert service.body()["search"] == {"zero_stage": [1], "top": 9}
+    assert service.body()["solver"] == {"mip_gap": 0.5}
+
+
+def test_plan_waits_and_shows_and_stores_the_answer(
+    service: FakeService, run: Run, training_file: Path, tmp_path: Path
+) -> None:
+    answer = training_result()
+    service.on(*POST_TRAINING, ACCEPTED, status=202)
+    best = {"best_step_time_ns": 98_000_000, "lower_bound_ns": 90_000_000, "gap": 0.0816}
+    service.on("GET", "/v1/jobs/j1", job("running", phase="search", **best), job("succeeded"))
+    service.on("GET", "/v1/jobs/j1/result", answer)
+    output = tmp_path / "result.json"
+    result = run("plan", training_file, "--output", output)
+    assert result.exit_code == 0, result.output
+    assert "search  best 98.000 ms  bound 90.000 ms  gap 8.16 %" in result.stdout
+    assert "Training plan: pipeline 2, data 4 on 8 GPUs" in result.stdout
+    assert json.loads(output.read_text()) == answer
+
+
+def test_show_renders_a_training_plan_as_one(service: FakeService, run: Run) -> None:
+    service.on("GET", "/v1/jobs/j1", job("succeeded", kind="training"))
+    service.on("GET", "/v1/jobs/j1/result", training_result())
+    result = run("show", "j1")
+    assert result.exit_code == 0
+    assert "Searched: 12,345 configurations" in result.stdout
+
+
+def test_plan_takes_no_measured_problem(service: FakeService, run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "problem.json"
+    path.write_text('{"stages": [], "devices": []}')
+    result = run("plan", path)
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: stages: is not a known key. Known are model, ")
+    assert service.requests == []
+
+
 def test_fault_in_the_file_is_one_line_on_stderr(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "a.yaml"
     path.write_text("scheduler: {mip_gap: 0.1}\n")
@@ -372,5 +450,5 @@ def test_cancel_says_that_the_solver_is_stopping(service: FakeService, run: Run)
 def test_help_names_the_exit_statuses(run: Run) -> None:
     result = run("--help")
     assert "the problem is infeasible" in result.stdout
-    for command in ("serve", "solve", "shard", "jobs", "show", "cancel"):
+    for command in ("serve", "solve", "shard", "plan", "estimate", "jobs", "show", "cancel"):
         assert command in result.stdout

@@ -50,7 +50,9 @@ def test_name_is_shown_as_it_is_but_on_one_line() -> None:
 
 def test_each_kind_has_its_unit() -> None:
     sharding = job("succeeded", kind="sharding", best_objective_bytes=3 * 2**30, gap=0.0)
-    table = lines(100, job("succeeded", **FIGURES), sharding, job("queued"))
+    training = job("succeeded", kind="training", best_step_time_ns=2_000_000, gap=0.0)
+    table = lines(100, job("succeeded", **FIGURES), sharding, training, job("queued"))
     assert "14867.123 ms" in table[1]
     assert "3.000 GiB" in table[2]
-    assert "–" in table[3]
+    assert "2.000 ms" in table[3]
+    assert "–" in table[4]

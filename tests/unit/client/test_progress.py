@@ -60,6 +60,12 @@ def test_bar_cuts_no_number(width: int, limit_s: float | None) -> None:
     assert "gap 16.26 %" in file.getvalue()
 
 
+def test_a_training_plan_is_described_by_its_step_time() -> None:
+    figures = {"best_step_time_ns": 4_741_983_000, "lower_bound_ns": 4_059_013_000, "gap": 0.144}
+    status = job("running", phase="finalists", kind="training", **figures)
+    assert describe(status) == "finalists  best 4741.983 ms  bound 4059.013 ms  gap 14.40 %"
+
+
 def test_a_sharding_plan_is_described_in_bytes() -> None:
     figures = {"best_objective_bytes": 48 * 2**20, "lower_bound_bytes": 12_345, "gap": 0.5}
     status = job("running", phase="ILP", kind="sharding", **figures)

@@ -40,8 +40,28 @@ def test_title_says_what_was_planned() -> None:
 
 def test_each_operator_has_its_strategy_in_words_and_its_figures() -> None:
     words = figures_of("qkv", shown(sharding_result()))
-    assert words == ["qkv", "linear", "data", "2,", "column", "2", "150.00", "20.00", "40.00"]
+    sizes = ["150.00", "20.00", "40.00", "0.00"]
+    assert words == ["qkv", "linear", "data", "2,", "column", "2", *sizes]
     assert "Layers" not in shown(sharding_result())
+
+
+def test_what_is_resharded_stands_at_the_operator_that_reads_it() -> None:
+    result = sharding_result()
+    output = shown(result)
+    assert figures_of("norm", output)[-2:] == ["40.00", "5.00"]
+    assert "counted at the operator that reads it" in " ".join(output.split())
+    result["plan"]["resharding"] = []
+    assert "Resharded" not in shown(result)
+
+
+def test_what_layers_hand_to_each_other_is_said_to_be_in_what_is_sent() -> None:
+    result = sharding_result()
+    own = {"from": "norm", "to": "norm", "tensor": "y", "bytes": 7 * MIB}
+    result["plan"]["resharding"] = [{**own, "counted_as": "communication"}]
+    output = shown(result)
+    assert "Sent of norm has 7.00 MiB in it that go from each layer to the next." in output
+    assert "Resharded" not in output
+    assert figures_of("norm", output)[-1] == "40.00"
 
 
 def test_folded_layers_are_counted() -> None:
@@ -78,6 +98,13 @@ def test_baselines_stand_beside_the_plan() -> None:
     assert figures_of("Megatron-LM", table) == ["Megatron-LM", *sizes, "1.000", "OOM"]
     assert "data parallel: the batch of 2 cannot be split over 4 devices" in output
     assert "Megatron-LM, not modelled: its overlap of communication" in output
+    assert "keeps less" not in output
+
+
+def test_a_baseline_that_keeps_less_says_why() -> None:
+    result = sharding_result()
+    result["baselines"][0]["note"] = "keeps less than the plan, since it computes more."
+    assert "Megatron-LM keeps less than the plan, since it computes more." in shown(result)
 
 
 @pytest.mark.parametrize("width", [100, 76, 60, 44])
@@ -85,7 +112,7 @@ def test_narrow_terminal_drops_columns_and_cuts_no_figure(width: int) -> None:
     lines = shown(sharding_result(), width).splitlines()
     tables = [line for line in lines if "qkv" in line or "Loadmaster" in line]
     assert all(len(line) <= width for line in tables)
-    for words in ("data 2, column 2", "150.00", "200.00", "yes"):
+    for words in ("data 2, column 2", "150.00", "200.00", "260.00", "yes"):
         assert words in "\n".join(tables)
     output = "\n".join(lines)
     assert ("linear" in output) == (width > 60)
@@ -194,6 +221,23 @@ def test_what_to_know_about_the_figures_is_said() -> None:
         "Throughput is that of A100-80GB, since only a count was given.",
         "Warning: rope: unknown kind",
     ]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "by"),
+    [
+        ([(0, 1)], " by cbc."),
+        ([(27, 0)], ", by comparing all 27 plans that the reductions leave; no engine ran."),
+        ([(1, 0)], "; no engine had to run."),
+        ([(0, 0)], "; no engine had to run."),
+        ([(27, 0), (0, 2)], " by cbc."),
+        ([(1, 0), (1, 0)], "; no engine had to run."),
+    ],
+)
+def test_an_engine_is_named_only_where_it_ran(sizes: list[tuple[int, int]], by: str) -> None:
+    model = [{"compared_plans": plans, "engine_runs": runs} for plans, runs in sizes]
+    provenance = {"engine": "cbc", "solve_seconds": 0.01, "model": model}
+    assert provenance_lines(provenance) == [f"Model built and solved in 0.010 s{by}"]
 
 
 INFEASIBILITY = {

@@ -9,7 +9,8 @@ import pytest
 from planner.cost.degrees import Degrees
 from planner.cost.hardware import read_cluster
 from planner.cost.hardware_presets import GIB, GPU_ALIASES, GPU_PRESETS
-from planner.cost.links import find_host_links, in_one_node
+from planner.cost.links import find_host_links, rank_tier
+from planner.cost.routes import Tier
 from planner.errors import SpecError
 
 OWN_GPU = {
@@ -88,9 +89,9 @@ def test_ranks_share_links() -> None:
 
 def test_transfers_inside_and_between_nodes() -> None:
     cluster = read_cluster("2x4xH100")
-    assert in_one_node(cluster, Degrees(8, 1, 1), 0, 3)
-    assert not in_one_node(cluster, Degrees(8, 1, 1), 3, 4)
-    assert not in_one_node(cluster, Degrees(2, 4, 1), 0, 1)
+    assert rank_tier(cluster, Degrees(8, 1, 1), 0, 3) is Tier.NODE
+    assert rank_tier(cluster, Degrees(8, 1, 1), 3, 4) is Tier.RACK
+    assert rank_tier(cluster, Degrees(2, 4, 1), 0, 1) is Tier.RACK
 
 
 @pytest.mark.parametrize(

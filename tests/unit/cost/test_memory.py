@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planner.cost.degrees import Degrees
 from planner.cost.hardware_presets import GIB
 from planner.cost.memory import (
     ActivationShape,
@@ -18,6 +19,7 @@ from planner.cost.memory import (
     state_bytes,
 )
 from planner.cost.model import Model, read_model
+from planner.cost.parameters import Shard
 
 # Korthikanti et al. 2022, table 3 and figure 1: hidden size, heads, layers, micro-batch size,
 # tensor degree, pipeline stages, chunks, then GiB with tensor parallelism and with tensor and
@@ -148,14 +150,23 @@ def test_bytes_per_parameter(precision: str, gradients: str, optimizer: str, tot
 def test_distributed_optimizer(precision: str, kept: int, shared: int) -> None:
     """Megatron-LM's documentation: 6 + 12/d with bf16, 4 + 16/d with fp16."""
     states = state_bytes(precision, "fp32", "adam")
-    assert states.on_rank(8_000, 1, 8) == 8_000 * kept + 1_000 * shared
+    degrees = Degrees(pipeline=1, tensor=1, data=4, context=2)
+    assert states.on_rank(Shard(8_000), 1, degrees) == 8_000 * kept + 1_000 * shared
 
 
 @pytest.mark.parametrize(("stage", "gigabytes"), [(0, 120), (1, 31.4), (2, 16.6), (3, 1.9)])
 def test_zero_figure_1(stage: int, gigabytes: float) -> None:
     """Rajbhandari et al. 2020, figure 1: 7.5 B parameters on 64 GPUs."""
     states = state_bytes("fp16", "same", "adam")
-    assert states.on_rank(7_500_000_000, stage, 64) / 1e9 == pytest.approx(gigabytes, abs=0.05)
+    on_rank = states.on_rank(Shard(7_500_000_000), stage, Degrees(1, 1, 64))
+    assert on_rank / 1e9 == pytest.approx(gigabytes, abs=0.05)
+
+
+def test_states_of_experts_are_split_over_the_ranks_that_hold_them() -> None:
+    """Eight replicas, experts over four of them: two ranks hold the same experts."""
+    states, degrees = state_bytes("bf16", "fp32", "adam"), Degrees(1, 1, 8, expert=4)
+    assert states.by_kind(Shard(800, 80), 1, degrees) == (1760, 3520, 12 * (100 + 40))
+    assert states.by_kind(Shard(800, 80), 3, degrees) == (2 * 140, 4 * 140, 12 * 140)
 
 
 @given(

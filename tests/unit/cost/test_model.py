@@ -16,6 +16,7 @@ from planner.cost.parameters import (
     vocabulary_shard,
 )
 from planner.errors import SpecError
+from tests.unit.cost.checkpoints import CONFIGS, parameters
 
 PUBLISHED = {
     "GPT-2": 124_439_808,
@@ -27,36 +28,35 @@ PUBLISHED = {
     "GPT-7.1B": 7_047_350_272,
     "GPT-7.5B": 7_467_786_240,
     "GPT-14.2B": 14_185_516_800,
+    "Megatron-22B": 22_074_273_792,
+    "Megatron-175B": 174_615_846_912,
+    "Megatron-530B": 529_600_819_200,
+    "Megatron-1T": 1_008_038_758_400,
+    "BERT-Base": 109_482_240,
+    "BERT-Large": 335_141_888,
     "Llama-2-7B": 6_738_415_616,
+    "Llama-2-13B": 13_015_864_320,
+    "Llama-2-70B": 68_976_648_192,
     "Llama-3-8B": 8_030_261_248,
     "Llama-3-70B": 70_553_706_496,
     "Llama-3-405B": 405_853_388_800,
+    "Llama-3.2-1B": 1_235_814_400,
+    "Mistral-7B": 7_241_732_096,
     "Mixtral-8x7B": 46_702_792_704,
-    # The checkpoint's 335,141,888 less segment embeddings (2 h) and pooler (h^2 + h).
-    "BERT-Large": 335_141_888 - 2 * 1024 - 1024 * 1025,
+    "Qwen2.5-0.5B": 494_032_768,
+    "Qwen2.5-7B": 7_615_616_512,
+    "Qwen3-8B": 8_190_735_360,
 }
 
-QWEN_7B = {
-    "layers": 28,
-    "hidden_size": 3584,
-    "heads": 28,
-    "kv_heads": 4,
-    "ffn_hidden_size": 18944,
-    "gated": True,
-    "vocabulary": 152064,
-    "sequence": 4096,
-    "qkv_bias": True,
-}
-LLAMA_3_2_1B = {
-    "layers": 16,
-    "hidden_size": 2048,
+# The two memory tests of Megatron-LM's gpt3_7b_*_memory_speed, whose sizes no paper has.
+MEGATRON_MEMORY_TEST = {
+    "layers": 32,
+    "hidden_size": 4096,
     "heads": 32,
     "kv_heads": 8,
-    "ffn_hidden_size": 8192,
-    "gated": True,
-    "vocabulary": 128256,
-    "sequence": 4096,
-    "tied_embeddings": True,
+    "vocabulary": 131073,
+    "sequence": 8192,
+    "tied_embeddings": False,
 }
 SMALL = {"layers": 4, "hidden_size": 64, "heads": 4, "vocabulary": 1000, "sequence": 32}
 
@@ -72,30 +72,52 @@ def test_parameters_of_presets(name: str, total: int) -> None:
     assert count_parameters(read_model(name)).total == total
 
 
+@pytest.mark.parametrize("name", CONFIGS)
+def test_parameters_of_checkpoints(name: str) -> None:
+    """By Hugging Face's name, tensor by tensor."""
+    model = read_model(name)
+    counts = count_parameters(model)
+    whole = parameters(name)
+    assert PUBLISHED[model.name] == counts.total == whole
+    first_layer = max(
+        parameters(name, prefix)
+        for prefix in ("transformer.h.0.", "encoder.layer.0.", "model.layers.0.")
+    )
+    assert counts.layer == first_layer
+    embeddings = ("transformer.wte", "transformer.wpe", "embeddings.", "model.embed_tokens")
+    assert counts.embedding == sum(parameters(name, prefix) for prefix in embeddings)
+    heads = ("transformer.ln_f", "pooler.", "model.norm", "lm_head")
+    assert counts.head == sum(parameters(name, prefix) for prefix in heads)
+
+
 @pytest.mark.parametrize(
-    ("fields", "total"),
+    ("name", "sizes"),
     [
-        (QWEN_7B, 7_615_616_512),
-        (LLAMA_3_2_1B, 1_235_814_400),
-        (
-            {"preset": "Llama-2-7B", "kv_heads": 8, "ffn_hidden_size": 14336},
-            7_241_732_096,  # Mistral-7B
-        ),
-        (
-            {
-                "preset": "Llama-2-7B",
-                "layers": 80,
-                "hidden_size": 8192,
-                "heads": 64,
-                "kv_heads": 8,
-                "ffn_hidden_size": 28672,
-            },
-            68_976_648_192,  # Llama-2-70B
-        ),
+        ("Megatron-22B", (48, 6144, 64)),
+        ("Megatron-175B", (96, 12288, 96)),
+        ("Megatron-530B", (105, 20480, 128)),
+        ("Megatron-1T", (128, 25600, 160)),
     ],
 )
-def test_parameters_of_documents(fields: dict[str, Any], total: int) -> None:
-    assert count_parameters(read_model(fields)).total == total
+def test_models_of_korthikanti_et_al(name: str, sizes: tuple[int, int, int]) -> None:
+    """Table 3. Narayanan et al. 2021, equation 2: 12 l h^2 (1 + 13/(12 h) + (V + s)/(12 l h)), to
+    which two vectors of the final norm come."""
+    model = read_model(name)
+    layers, hidden, _ = sizes
+    assert (model.layers, model.hidden_size, model.heads) == sizes
+    assert (model.vocabulary, model.sequence, model.max_positions) == (51200, 2048, 2048)
+    parameters_2 = 12 * layers * hidden**2 + 13 * layers * hidden + (51200 + 2048) * hidden
+    assert count_parameters(model).total == parameters_2 + 2 * hidden
+
+
+def test_bytes_of_parameters_against_megatrons_memory_test() -> None:
+    """Allocated between iterations with 4 tensor and 2 data ranks and the distributed optimizer:
+    bf16 with fp32 gradients takes 6 + 12/2 bytes, and 20,634,103,808 were measured on A100s."""
+    model = read_model(MEGATRON_MEMORY_TEST)
+    assert count_parameters(model).total == 6_745_964_544
+    held = model.layers * layer_shard(model, 4).total
+    held += embedding_shard(model, 4) + head_shard(model, 4, shares_embedding=True)
+    assert held * (6 + 12 // 2) == pytest.approx(20_634_103_808, rel=0.004)
 
 
 def test_active_parameters_count_the_chosen_experts() -> None:
@@ -111,14 +133,30 @@ def test_gpt_layer_has_twelve_h_squared_plus_thirteen_h() -> None:
 def test_a_bert_layer_and_where_its_outer_norm_is() -> None:
     model = read_model("bert-large-uncased")
     counts = count_parameters(model)
+    pooler = 1024 * 1024 + 1024
     assert counts.layer == 12_596_224
-    assert counts.embedding == (30522 + 512 + 2) * 1024
-    assert counts.head == 0
-    assert embedding_shard(model, 2) == (30720 // 2 + 512 + 2) * 1024
-    assert head_shard(model, 2, shares_embedding=True) == 0
+    assert counts.embedding == (30522 + 512 + 2 + 2) * 1024
+    assert counts.head == pooler
+    assert embedding_shard(model, 2) == (30720 // 2 + 512 + 2 + 2) * 1024
+    assert head_shard(model, 2, shares_embedding=True) == pooler
+    assert head_shard(model, 2, shares_embedding=False) == pooler + 30720 // 2 * 1024
     decoder = read_model({"preset": "BERT-Large", "architecture": "decoder"})
     counts = count_parameters(decoder)
-    assert (counts.embedding, counts.head) == ((30522 + 512) * 1024, 2 * 1024)
+    assert (counts.embedding, counts.head) == ((30522 + 512 + 2) * 1024, 2 * 1024 + pooler)
+    plain = count_parameters(
+        read_model({"preset": "BERT-Large", "token_types": 0, "pooler": False})
+    )
+    assert plain.total == 335_141_888 - 2 * 1024 - pooler
+    assert count_parameters(read_model({"preset": "BERT-Large", "biases": False})).head == 1024**2
+
+
+@pytest.mark.parametrize(("fields", "weights"), [({}, 2 * 128), ({"norm": "layernorm"}, 4 * 128)])
+def test_norms_of_queries_and_keys_are_on_every_rank(fields: dict[str, Any], weights: int) -> None:
+    with_norms = read_model({"preset": "Qwen3-8B"} | fields)
+    without = read_model({"preset": "Qwen3-8B", "qk_norm": False} | fields)
+    for tensor in (1, 2, 8):
+        difference = layer_shard(with_norms, tensor).total - layer_shard(without, tensor).total
+        assert difference == weights
 
 
 def test_architecture_and_where_norms_are() -> None:
@@ -147,6 +185,27 @@ def test_megatron_models(name: str, sizes: tuple[int, int, int]) -> None:
 @pytest.mark.parametrize("name", ["gpt-14.2b", "GPT 14.2B", "14.2B", "gpt_14.2b"])
 def test_names_are_forgiving(name: str) -> None:
     assert read_model(name).name == "GPT-14.2B"
+
+
+@pytest.mark.parametrize(
+    ("name", "preset"),
+    [
+        ("openai-community/gpt2", "GPT-2"),
+        ("openai-community/gpt2-xl", "GPT-2-XL"),
+        ("google-bert/bert-base-uncased", "BERT-Base"),
+        ("meta-llama/Llama-2-13b-hf", "Llama-2-13B"),
+        ("meta-llama/Meta-Llama-3-8B", "Llama-3-8B"),
+        ("meta-llama/Llama-3.1-405B", "Llama-3-405B"),
+        ("mistralai/Mixtral-8x7B-v0.1", "Mixtral-8x7B"),
+        ("Qwen/Qwen2.5-7B", "Qwen2.5-7B"),
+        ("Qwen/Qwen3-8B", "Qwen3-8B"),
+        ("somebody/else/Qwen3-8B", "Qwen3-8B"),
+    ],
+)
+def test_names_may_have_an_organisation(name: str, preset: str) -> None:
+    assert read_model(name).name == preset
+    with pytest.raises(SpecError, match="no model preset"):
+        read_model(f"{name}/")
 
 
 def test_gated_defaults() -> None:
@@ -183,8 +242,8 @@ def test_a_changed_preset_says_so() -> None:
 def test_shards_hold_the_whole_model(name: str, tensor: int) -> None:
     model = read_model(name)
     counts = count_parameters(model)
-    assert layer_shard(model, tensor) * tensor >= counts.layer
-    assert layer_shard(model, 1) == counts.layer
+    assert layer_shard(model, tensor).total * tensor >= counts.layer
+    assert layer_shard(model, 1).total == counts.layer
     assert vocabulary_shard(model, tensor) % 128 == 0
     assert embedding_shard(model, tensor) * tensor >= counts.embedding
     assert head_shard(model, tensor, shares_embedding=True) <= head_shard(
@@ -201,6 +260,7 @@ def read(fields: Any) -> Model:
     [
         ("GPT-15B", ("model",), "Did you mean GPT-"),
         ("", ("model",), "Known: GPT-2"),
+        ("Qwen/Qwen3-9B", ("model",), "'Qwen/Qwen3-9B'. Did you mean Qwen3-8B"),
         ({"preset": "nothing like it"}, ("model", "preset"), "Known"),
         (7, ("model",), "preset's name or an object"),
         ({}, ("model", "layers"), "is required"),
@@ -221,6 +281,9 @@ def read(fields: Any) -> Model:
             ("model", "max_positions"),
             "no meaning",
         ),
+        (SMALL | {"qk_norm": 1}, ("model", "qk_norm"), "true or false"),
+        (SMALL | {"token_types": -1}, ("model", "token_types"), "greater than or equal to 0"),
+        (SMALL | {"pooler": "yes"}, ("model", "pooler"), "true or false"),
         (SMALL | {"experts": 4}, ("model", "experts_per_token"), "is required"),
         (
             SMALL | {"experts": 4, "experts_per_token": 5},

@@ -22,17 +22,23 @@ PRESETS = (
     "GPT-3.6B",
     "GPT-7.1B",
     "GPT-14.2B",
+    "Megatron-22B",
     "Llama-2-7B",
+    "Llama-2-13B",
     "Llama-3-8B",
+    "Llama-3.2-1B",
+    "Mistral-7B",
     "Mixtral-8x7B",
+    "Qwen2.5-0.5B",
+    "Qwen2.5-7B",
+    "Qwen3-8B",
+    "BERT-Base",
     "BERT-Large",
 )
 
 
-def norm_of(model: Model) -> Any:
-    if model.norm is Norm.LAYERNORM:
-        return nn.LayerNorm(model.hidden_size)
-    return nn.RMSNorm(model.hidden_size)
+def norm_of(model: Model, width: int) -> Any:
+    return nn.LayerNorm(width) if model.norm is Norm.LAYERNORM else nn.RMSNorm(width)
 
 
 def expert_of(model: Model) -> Any:
@@ -44,27 +50,33 @@ def expert_of(model: Model) -> Any:
 def layer_of(model: Model) -> Any:
     hidden = model.hidden_size
     parts = [
-        norm_of(model),
+        norm_of(model, hidden),
         nn.Linear(hidden, model.query_size, bias=model.qkv_bias),
         nn.Linear(hidden, model.key_value_size, bias=model.qkv_bias),
         nn.Linear(hidden, model.key_value_size, bias=model.qkv_bias),
         nn.Linear(model.query_size, hidden, bias=model.biases),
-        norm_of(model),
+        norm_of(model, hidden),
         *(expert_of(model) for _ in range(model.experts)),
     ]
+    if model.qk_norm:
+        parts += [norm_of(model, model.head_dim) for _ in ("queries", "keys")]
     if model.has_router:
         parts.append(nn.Linear(hidden, model.experts, bias=False))
     return nn.ModuleList(parts)
 
 
 def transformer_of(model: Model) -> Any:
-    word = nn.Embedding(model.vocabulary, model.hidden_size)
-    head = nn.Linear(model.hidden_size, model.vocabulary, bias=False)
+    hidden = model.hidden_size
+    word = nn.Embedding(model.vocabulary, hidden)
+    head = nn.Linear(hidden, model.vocabulary, bias=False)
     if model.tied_embeddings:
         head.weight = word.weight
-    parts = [word, *(layer_of(model) for _ in range(model.layers)), norm_of(model), head]
+    parts = [word, *(layer_of(model) for _ in range(model.layers)), norm_of(model, hidden), head]
     if model.position_embeddings is PositionEmbeddings.LEARNED:
-        parts.append(nn.Embedding(model.max_positions, model.hidden_size))
+        parts.append(nn.Embedding(model.max_positions, hidden))
+    parts.append(nn.Embedding(model.token_types, hidden))
+    if model.pooler:
+        parts.append(nn.Linear(hidden, hidden, bias=model.biases))
     return nn.ModuleList(parts)
 
 

@@ -201,7 +201,7 @@ def test_notes_say_what_was_assumed() -> None:
     by_what = {note["what"]: note for note in notes}
     assert by_what["parameters"]["value"].startswith("46,702,792,704")
     assert by_what["bytes per parameter"]["value"].startswith("18 (2 parameter, 4 gradient, 12")
-    assert by_what["compute rate"]["value"] == "50% of 989 TFLOP/s"
+    assert by_what["matrix products"]["value"] == "74% of 989 TFLOP/s"
     json.dumps(notes)
 
 

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from planner.cost.blocks import build_blocks
-from planner.cost.hardware import Cluster, read_cluster
+from planner.cost.hardware import read_cluster
 from planner.cost.links import find_host_links
 from planner.cost.memory import ActivationShape, state_bytes
 from planner.cost.model import read_model
+from planner.cost.parameters import Shard
+from planner.cost.routes import Route
 from planner.cost.times import (
-    Route,
+    StateRoutes,
     gradient_reduction_s,
     head_flops,
     layer_flops,
     whole_us_ns,
 )
-from planner.cost.training import Training, read_training
+from planner.cost.training import read_training
 
 
 def shape(tensor: int = 1, *, flash: bool = False, sequence: int = 1024) -> ActivationShape:
@@ -44,7 +48,7 @@ def test_weights_take_as_much_in_f_b_and_w_and_scores_only_in_f_and_b() -> None:
     assert flops.forward == unit * (24 * 2304 + 4 * 1024)
     assert flops.backward_input == unit * (24 * 2304 + 8 * 1024)
     assert flops.backward_weight == unit * 24 * 2304
-    assert flops.recomputable == unit * 4 * 1024
+    assert flops.scores == unit * 4 * 1024
 
 
 def test_flash_attention_halves_scores_and_repeats_them() -> None:
@@ -76,20 +80,12 @@ def test_only_chosen_experts_compute() -> None:
     )
 
 
-def test_collectives() -> None:
-    """nccl-tests: all-reduce 2 (n-1)/n size/B; the measured 8 x A100 figure of vTrain is 8.193 ms
-    for 1 GiB at 229.35 GB/s."""
-    route = Route(229.35e9, 0.0)
-    assert route.all_reduce_s(2**30, 8) == pytest.approx(8.193e-3, rel=1e-3)
-    assert route.gather_s(2**30, 8) * 2 == route.all_reduce_s(2**30, 8)
-    assert route.all_reduce_s(2**30, 1) == 0
-    assert Route(1e9, 1e-5).transfer_s(10**9) == pytest.approx(1.00001)
-
-
 def test_gradient_reduction_by_zero_stage() -> None:
-    route, states = Route(1e9, 0.0), state_bytes("bf16", "fp32", "adam")
-    times = [gradient_reduction_s(10**9, states, stage, 4, route) for stage in range(4)]
+    route, states = Route(1e9, 0.0, math.inf), state_bytes("bf16", "fp32", "adam")
+    routes = StateRoutes((route, 4), (route, 2))
+    times = [gradient_reduction_s(Shard(10**9), states, stage, routes) for stage in range(4)]
     assert times == pytest.approx([6.0, 4.5, 1.5, 0.0])
+    assert gradient_reduction_s(Shard(0, 10**9), states, 0, routes) == pytest.approx(4.0)
 
 
 def test_whole_microseconds() -> None:
@@ -98,28 +94,40 @@ def test_whole_microseconds() -> None:
     assert whole_us_ns(5e-6) == 5000
 
 
-def training(cluster: Cluster, **fields: object) -> Training:
-    return read_training({"micro_batches": 8, **fields}, read_model("GPT-1.5B"), cluster)
+PROFILES = {
+    # hidden size, heads, micro-batch, layers of a stage: F, B, W in ms
+    (2304, 24, 6, 3): (18.522, 18.086, 9.337),
+    (4096, 32, 3, 4): (29.718, 29.444, 19.927),
+    (5120, 40, 1, 3): (11.347, 11.248, 8.132),
+    (6144, 48, 1, 2): (10.419, 10.207, 7.715),
+}
 
 
-def test_published_profile_within_a_third() -> None:
-    """Zero Bubble's profile of its 6.2 B model on A100s (hidden size 4096, 32 heads, micro-batch
-    of 3 x 1024 tokens, 4 layers): F 29.718, B 29.444, W 19.927 ms a stage."""
+@pytest.mark.parametrize(("setting", "measured_ms"), PROFILES.items())
+def test_profiles_measured_on_a100s(
+    setting: tuple[int, int, int, int], measured_ms: tuple[float, float, float]
+) -> None:
+    """Zero Bubble's stages (Qi et al. 2024), 1024 tokens a sample: each pass within 11 %, all three
+    together within 3 %."""
+    hidden, heads, batch, layers = setting
     model = read_model(
         {
-            "layers": 30,
-            "hidden_size": 4096,
-            "heads": 32,
+            "layers": 8,
+            "hidden_size": hidden,
+            "heads": heads,
             "vocabulary": 51200,
             "sequence": 1024,
         }
     )
     cluster = read_cluster("8xA100-80GB")
     settings = read_training(
-        {"micro_batches": 32, "micro_batch_size": 3, "flash_attention": False}, model, cluster
+        {"micro_batches": 32, "micro_batch_size": batch, "flash_attention": False}, model, cluster
     )
     links = find_host_links(cluster, settings.degrees)
     layer = build_blocks(model, cluster, settings, links).layer
-    assert 4 * layer.forward_ns / 1e6 == pytest.approx(29.718, rel=1 / 3)
-    assert 4 * layer.backward_input_ns / 1e6 == pytest.approx(29.444, rel=1 / 3)
-    assert 4 * layer.compute_ns / 1e6 == pytest.approx(79.089, rel=1 / 3)
+    ours_ms = [
+        layers * ns / 1e6
+        for ns in (layer.forward_ns, layer.backward_input_ns, layer.backward_weight_ns)
+    ]
+    assert ours_ms == pytest.approx(measured_ms, rel=0.11)
+    assert sum(ours_ms) == pytest.approx(sum(measured_ms), rel=0.03)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from typing import Any
 from unittest.mock import patch
@@ -72,6 +73,18 @@ def formulation(body: Body) -> Formulation:
     """Strategies and costs of a request for one stage, whose pins and prohibitions are left out."""
     spec = resolved(body)
     return formulate(spec.graph, cost_settings(spec), rule_options(spec))
+
+
+class StopAfter:
+    """Asks for a stop once it has been looked at so many times; never if not told how many."""
+
+    def __init__(self, looks: float = math.inf) -> None:
+        self._most = looks
+        self.looks = 0
+
+    def __call__(self) -> bool:
+        self.looks += 1
+        return self.looks > self._most
 
 
 def solve(

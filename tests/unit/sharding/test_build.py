@@ -4,14 +4,28 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+from hypothesis import given, settings
+
 from planner.cost.memory import StateBytes
-from planner.sharding.build import Formulation, Passage, formulate
-from planner.sharding.costs import CostSettings
+from planner.errors import Interrupted
+from planner.sharding.build import Formulation, formulate
+from planner.sharding.costs import CostSettings, OperatorCosts
 from planner.sharding.devices import read_devices
 from planner.sharding.documents import read_graph
+from planner.sharding.folding import unfold
 from planner.sharding.instance import totals
 from planner.sharding.operators.rule import RuleOptions
-from tests.unit.sharding.posted import linear, operator, tensor
+from planner.sharding.passages import Passage
+from tests.unit.sharding.posted import (
+    StopAfter,
+    bodies,
+    formulation,
+    linear,
+    operator,
+    repeated,
+    tensor,
+)
 
 Body = dict[str, Any]
 STATES = StateBytes(2, 4, 12)
@@ -218,3 +232,36 @@ def test_an_instance_adds_up() -> None:
     assert sums.resharding_bytes == 0
     # A quarter of 1024 weights of 18 bytes, the input whole, a quarter of what is in between.
     assert sums.memory_bytes == 1024 * 18 // 4 + 256 + 512 // 4
+
+
+@settings(max_examples=30, deadline=None)
+@given(bodies())
+def test_operators_that_share_their_costs_would_have_the_same_alone(body: Body) -> None:
+    own = formulation(body)
+    for number, each in enumerate(own.graph.operators):
+        alone = OperatorCosts(each, own.graph.tensors, own.saved, own.settings)
+        assert own.costs[number] == tuple(map(alone.of, own.strategies[number]))
+
+
+def test_layers_written_out_share_what_is_the_same_in_all_and_no_more() -> None:
+    """What the next layer keeps of a layer's output nobody keeps of the last one's."""
+    graph = unfold(read_graph(repeated(3)))
+    conditions = CostSettings(read_devices(4), STATES, 0.0)
+    own = formulate(graph, conditions, RuleOptions())
+    costs = {each.name: own.costs[v] for v, each in enumerate(graph.operators)}
+    assert costs["layer0.up"] is costs["layer1.up"] is costs["layer2.up"]
+    assert costs["layer0.up"] != costs["layer0.down"]
+    for number, each in enumerate(graph.operators):
+        alone = OperatorCosts(each, graph.tensors, own.saved, conditions)
+        assert own.costs[number] == tuple(map(alone.of, own.strategies[number]))
+
+
+def test_a_formulation_that_is_told_to_stop_is_given_up() -> None:
+    graph = unfold(read_graph(repeated(40)))
+    conditions = CostSettings(read_devices(4), STATES, 0.0)
+    never_stopped = StopAfter()
+    formulate(graph, conditions, RuleOptions(), should_stop=never_stopped)
+    assert never_stopped.looks > 5
+    for looks in range(never_stopped.looks):
+        with pytest.raises(Interrupted):
+            formulate(graph, conditions, RuleOptions(), should_stop=StopAfter(looks))

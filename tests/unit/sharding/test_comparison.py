@@ -111,10 +111,33 @@ def test_a_baseline_that_does_not_fit_says_so() -> None:
         assert row["fits"] == (max(row["memory_bytes"], row["predicted_peak_bytes"]) <= limit)
 
 
+@pytest.mark.parametrize("zero_stage", [0, 3])
+@pytest.mark.parametrize("alpha", [0.01, 1, 100])
+def test_exactly_those_that_keep_less_than_the_plan_say_why(zero_stage: int, alpha: float) -> None:
+    body = {
+        "transformer": {"preset": "GPT-2", "layers": 2},
+        "devices": 4,
+        "alpha": alpha,
+        "training": {"zero_stage": zero_stage},
+    }
+    result = document(body)
+    kept = result["plan"]["memory_bytes"]
+    rows = result["baselines"]
+    for row in rows:
+        assert (row["note"] is not None) == (row["memory_bytes"] < kept)
+    sharded = rows[SHARDED]["note"]
+    if sharded is not None:
+        assert ("ZeRO stage 3 divides what stage 0 keeps whole" in sharded) == (zero_stage == 0)
+
+
 def test_pins_bind_the_plan_and_not_the_baselines() -> None:
     free = document(BODY)
     pinned = document({**BODY, "pin": {"up": "d4-r1-c1"}, "forbid": {"down": ["d4-r1-c1"]}})
-    assert pinned["baselines"] == free["baselines"]
+    figures = [
+        [{key: value for key, value in row.items() if key != "note"} for row in result["baselines"]]
+        for result in (free, pinned)
+    ]
+    assert figures[0] == figures[1]
     assert pinned["plan"]["predicted_step_ns"] > 0
     same = document({**BODY, "pin": dict(zip(["x", "up"], named(free)[:2], strict=True))})
     assert same["plan"]["predicted_step_ns"] == free["plan"]["predicted_step_ns"]

@@ -36,7 +36,12 @@ def costs_of(
 ) -> dict[str, StrategyCost]:
     """All strategies of an operator by name."""
     own, graph = made
-    cluster = {"nodes": nodes, "gpus_per_node": devices // nodes, "gpu": "H100-80GB"}
+    cluster = {
+        "nodes": nodes,
+        "gpus_per_node": devices // nodes,
+        "gpu": "H100-80GB",
+        "efficiency": {"nvlink": 0.8, "network": 0.8},
+    }
     conditions = CostSettings(
         read_devices(cluster), states, settings.pop("joules", 0.0), **settings
     )

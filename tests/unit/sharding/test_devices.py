@@ -71,6 +71,7 @@ def test_of_a_cluster_nothing_is_assumed_and_its_memory_is_the_limit() -> None:
         (True, "devices", "8xA100-40GB"),
         (None, "devices", "8xA100-40GB"),
         ([4], "devices", "8xA100-40GB"),
+        ({}, "devices", "has neither `count` nor `gpu`. Give a count such as 4"),
         ("four", "devices", "8xA100-40GB"),
         ("8xA100-45GB", "devices", "A100-40GB"),
         ({"count": "4"}, "devices.count", "whole number"),
@@ -90,6 +91,7 @@ def test_a_mistake_is_named(raw: Any, path: str, words: str) -> None:
         read_devices(raw)
     assert ".".join(map(str, found.value.path)) == path
     assert words in str(found.value)
+    assert found.value.remedy
 
 
 @pytest.mark.parametrize(

@@ -384,6 +384,7 @@ def test_errors_name_field_and_remedy(
         read_graph(changed(change))
     assert caught.value.path == ("graph", *path)
     assert says in caught.value.message
+    assert caught.value.remedy
     assert remedy in caught.value.remedy
 
 

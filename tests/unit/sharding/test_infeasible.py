@@ -33,11 +33,15 @@ DEEP: Body = {
     "device_memory_bytes": 10**8,
 }
 
-CHECKPOINTING = "activation checkpointing of whole layers"
+BY_PROGRAM = "(up to the training program: no field of a request plans with it)"
+CHECKPOINTING = f"activation checkpointing of whole layers {BY_PROGRAM}"
 MIXED = "mixed precision (training.precision bf16)"
 ZERO = "ZeRO stage 3 (training.zero_stage 3)"
-OFFLOAD = "optimizer states in host memory"
-ALL = "ZeRO stage 3, checkpointing and optimizer states in host memory"
+OFFLOAD = f"optimizer states in host memory {BY_PROGRAM}"
+ALL = (
+    "ZeRO stage 3 (training.zero_stage 3), checkpointing and optimizer states in host memory (the "
+    "latter two are up to the training program)"
+)
 
 
 def shortage(body: Body) -> dict[str, Any]:

@@ -63,6 +63,8 @@ def problem_of(body: Any) -> SpecError:
         ({**BERT, "pin": {"qvk": "d1-r1-c4"}}, "pin.qvk", "Did you mean qkv?"),
         ({**BERT, "pin": {"qkv": "d1-r1-c3"}}, "pin.qkv", "Its strategies: d1-r1-c4, d1-r2-c2"),
         ({**BERT, "forbid": {"qkv": ["all"]}}, "forbid.qkv", "Its strategies"),
+        ({**BERT, "forbid": {"zz": ["d2-r1-c2"]}}, "forbid.zz", "Its operators: x, qkv"),
+        ({**BERT, "forbid": {"zz": []}}, "forbid.zz", "Its operators: x, qkv"),
         ({**BERT, "forbid": {"qkv": "d1-r1-c4"}}, "forbid.qkv", "list"),
         (
             {**BERT, "forbid": {"qkv": ["d1-r1-c4"]}, "pin": {"qkv": "d1-r1-c4"}},
@@ -82,6 +84,7 @@ def test_a_mistake_is_named_with_what_would_do(body: Body, path: str, words: str
     problem = problem_of(body)
     assert ".".join(map(str, problem.path)) == path
     assert words in str(problem)
+    assert problem.remedy
 
 
 def test_nothing_is_left_of_an_operator_whose_strategies_are_all_forbidden() -> None:

@@ -16,6 +16,7 @@ from tests.referee import check_sharding
 from tests.sharding_instances import brute_force, every_plan
 from tests.unit.sharding.posted import (
     Body,
+    StopAfter,
     bodies,
     document,
     extremes,
@@ -279,29 +280,81 @@ DEEP: Body = {
     "transformer": {"preset": "BERT-Large", "layers": 8},
     "devices": 8,
     "device_memory_bytes": 600_000_000,
-    "solver": {"exact": True},
+    "solver": {"exact": True, "reductions": False},
 }
 
 
-def test_a_stop_keeps_the_best_plan_so_far() -> None:
+class StopAtFirstLogLine(Recorder):
+    """Asks for a stop as soon as an engine says something."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_asked = False
+
+    def log(self, line: str) -> None:
+        self.is_asked = True
+
+
+def test_a_stop_keeps_the_best_plan_so_far_and_begins_nothing_more() -> None:
+    recorder = StopAtFirstLogLine()
     begun = time.monotonic()
-    answer = solve(DEEP, should_stop=lambda: True)
+    answer = solve(DEEP, reporter=recorder, should_stop=lambda: recorder.is_asked)
     assert time.monotonic() - begun < 20
     assert answer["state"] == "succeeded"
     plan, certificate = answer["document"]["plan"], answer["document"]["certificate"]
+    assert certificate["verified"]
     assert plan["lower_bound"] <= plan["objective"]
     assert 0 <= certificate["gap"] <= 1
     assert certificate["proven_optimal"] is (plan["status"] == "optimal")
+    assert certificate["proof"]["ilp"] == "stopped"
     assert plan["memory_bytes"] <= DEEP["device_memory_bytes"]
-    baselines = {row["name"]: row for row in answer["document"]["baselines"]}
-    assert baselines["least communication (Alpa)"]["proven"] is False
+    assert answer["document"]["baselines"] == []
+    assert plan["predicted_step_ns"] is plan["relative_throughput"] is None
+
+
+def test_a_stop_before_anything_is_there_leaves_no_plan() -> None:
+    answer = solve(DEEP, should_stop=lambda: True)
+    assert (answer["state"], answer["code"]) == ("failed", "no_plan_within_limit")
+    assert "stopped before there was a plan" in answer["detail"]
+
+
+MUCH_ASKED: Body = {
+    "graph": repeated(4),
+    "devices": 4,
+    "alpha": [1, 0.1, 10],
+    "pareto": True,
+    "explain": [{"operator": "up", "strategy": "d1-r1-c4"}],
+}
+
+
+@pytest.mark.parametrize("reductions", [True, False])
+def test_a_stop_at_any_time_keeps_what_was_found_until_then(reductions: bool) -> None:
+    body = {**MUCH_ASKED, "solver": {"reductions": reductions, "threads": 1}}
+    whole = document(body)
+    never_stopped = StopAfter()
+    solve(body, should_stop=never_stopped)
+    states = []
+    for looks in range(0, never_stopped.looks, never_stopped.looks // 8):
+        recorder = Recorder()
+        answer = solve(body, reporter=recorder, should_stop=StopAfter(looks))
+        states.append(answer["state"])
+        assert bool(recorder.found) == (answer["state"] == "succeeded")
+        if recorder.found:
+            result = answer["document"]
+            assert check_sharding(result["instance"], result["plan"]) == []
+            assert result["certificate"]["lower_bound"] <= whole["plan"]["objective"] * (1 + 1e-6)
+            assert len(result["sweep"]) == 3
+            assert len(result["explanations"]) == 1
+            assert len(result["baselines"]) in (0, len(whole["baselines"]))
+            assert set(result) == set(whole)
+    assert set(states) == {"failed", "succeeded"}
 
 
 def test_the_end_of_the_time_gives_a_plan_with_its_bound() -> None:
     answer = solve({**DEEP, "alpha": [1, 2, 3], "pareto": True}, time_left_s=0.0, baselines=False)
     result = answer["document"]
     certificate = result["certificate"]
-    assert certificate["proof"]["ilp"] in ("time_limit", "proven")
+    assert certificate["proof"]["ilp"] == "time_limit"
     assert certificate["lower_bound"] <= certificate["objective"]
     assert [row["status"] for row in result["sweep"]][1:] == ["no_plan", "no_plan"]
     assert result["pareto"] == []

@@ -69,7 +69,7 @@ def test_every_field_is_read() -> None:
         ({"zero_stage": True}, ("training", "zero_stage"), "whole number"),
         ({"micro_batches": 0}, ("training", "micro_batches"), "greater than or equal to 1"),
         ({"micro_batches": 10**6}, ("training", "micro_batches"), "less than or equal to"),
-        ({"flash_attention": 1}, ("training", "flash_attention"), "boolean"),
+        ({"flash_attention": 1}, ("training", "flash_attention"), "true or false"),
         ({"zero": 1}, ("training", "zero"), "not a known field"),
     ],
 )
@@ -78,3 +78,4 @@ def test_errors_name_the_field(raw: Any, path: tuple[str, ...], says: str) -> No
         read_sharding_training(raw)
     assert caught.value.path == path
     assert says in str(caught.value)
+    assert caught.value.remedy

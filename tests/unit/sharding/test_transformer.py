@@ -29,11 +29,17 @@ PUBLISHED = {
     "GPT-3.6B": 3_559_022_592,
     "GPT-7.5B": 7_467_786_240,
     "GPT-3-175B": 174_604_259_328,
+    "Megatron-22B": 22_074_273_792,
     "Llama-2-7B": 6_738_415_616,
+    "Llama-2-70B": 68_976_648_192,
     "Llama-3-8B": 8_030_261_248,
     "Llama-3-70B": 70_553_706_496,
     "Llama-3-405B": 405_853_388_800,
+    "Llama-3.2-1B": 1_235_814_400,
+    "Mistral-7B": 7_241_732_096,
     "Mixtral-8x7B": 46_702_792_704,
+    "Qwen2.5-0.5B": 494_032_768,
+    "Qwen2.5-7B": 7_615_616_512,
 }
 
 
@@ -118,7 +124,7 @@ def test_a_bert_large_layer() -> None:
     assert shapes["fc1"] == (8, 512, 4096)
 
 
-@pytest.mark.parametrize("name", [*PUBLISHED, "BERT-Large"])
+@pytest.mark.parametrize("name", [*PUBLISHED, "BERT-Base", "BERT-Large"])
 @pytest.mark.parametrize("flash", [True, False])
 def test_parameters_of_a_layer(name: str, flash: bool) -> None:
     made = read(name, flash_attention=flash)
@@ -144,6 +150,11 @@ def test_parameters_of_whole_bert_large() -> None:
     hidden, padding = 1024, (30592 - 30522) * 1024
     left_out = 2 * hidden + hidden * hidden + hidden
     assert whole - padding + 23 * layer + left_out == 335_141_888
+
+
+def test_norms_of_queries_and_keys_are_left_out() -> None:
+    made = read("Qwen3-8B")
+    assert parameters(made.graph) == count_parameters(made.model).layer - 2 * 128
 
 
 @pytest.mark.parametrize("embeddings", [True, False])
@@ -316,6 +327,10 @@ def test_notes_say_what_was_assumed() -> None:
     assert whole["dropout"] == "masks counted"
     assert "all tokens, scores" in whole["attention"]
     assert "after each residual addition" in whole["layer"]
+    assert whole["token types and pooler"] == "left out"
+    assert "token types and pooler" not in notes({"preset": "GPT-2", "embeddings": True})
+    assert notes("Qwen3-8B")["norms of queries and keys"] == "left out"
+    assert "norms of queries and keys" not in plain
 
 
 @pytest.mark.parametrize(

@@ -226,6 +226,7 @@ def test_the_field_at_fault_is_named(
     with pytest.raises(SpecError, match=complaint) as caught:
         rule(kind, *tensors, **fields)
     assert caught.value.path == (*PATH, *field)
+    assert caught.value.remedy
 
 
 def test_kinds_go_by_their_names() -> None:
@@ -238,4 +239,5 @@ def test_no_kind_takes_nothing(kind: str) -> None:
     with pytest.raises(SpecError) as caught:
         rule(kind, [], [(2, 3)])
     assert caught.value.path == (*PATH, "inputs")
+    assert caught.value.remedy
     assert found.kind == kind
