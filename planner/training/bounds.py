@@ -47,7 +47,10 @@ class Bounds:
         self._blocks: dict[Any, Blocks] = {}
         self._routes: dict[Any, StateRoutes] = {}
         self._epilogues: dict[Any, int] = {}
-        self._hops: dict[Any, Counter[Tier]] = {}
+        self._hops: dict[Degrees, tuple[list[Tier], Tier]] = {}
+        self._hops_took_ns: dict[Any, int] = {}
+        self._busiest: dict[Any, int] = {}
+        self._shards: dict[Any, Shard] = {}
 
     def blocks(self, training: Training) -> Blocks:
         """Block costs without offloads; they depend on data ranks only where ZeRO talks in every
@@ -105,16 +108,22 @@ class Bounds:
     def busiest_ns(self, training: Training, blocks: Blocks) -> int:
         """Work of the busiest device for one micro-batch."""
         pipeline, chunks = training.degrees.pipeline, training.interleaving or 1
-        layer = blocks.layer.compute_ns
-        extras = [0] * pipeline
-        extras[0] += blocks.embedding.compute_ns
-        extras[-1] += blocks.head.compute_ns
         given = training.layers_per_stage
+        first, layer, last = (
+            block.compute_ns for block in (blocks.embedding, blocks.layer, blocks.head)
+        )
+        key = (pipeline, chunks, first, layer, last)
+        if given is None and key in self._busiest:
+            return self._busiest[key]
+        extras = [0] * pipeline
+        extras[0] += first
+        extras[-1] += last
         if given is not None:
             return max(
                 extra + layer * sum(given[device::pipeline]) for device, extra in enumerate(extras)
             )
-        return least_busiest(self._model.layers, layer, extras, chunks)
+        self._busiest[key] = least_busiest(self._model.layers, layer, extras, chunks)
+        return self._busiest[key]
 
     def states_bytes(self, training: Training) -> int:
         """Model states of the rank with the most layers, at the least."""
@@ -164,26 +173,26 @@ class Bounds:
 
     def _extra_bytes(self, training: Training) -> list[int]:
         """States of embedding and head by device."""
-        pipeline, tensor = training.degrees.pipeline, training.degrees.tensor
-        extra = [0] * pipeline
-        ends = (
-            (0, embedding_shard(self._model, tensor)),
-            (-1, head_shard(self._model, tensor, shares_embedding=pipeline == 1)),
-        )
-        for device, count in ends:
-            size = self._states.on_rank(Shard(count), training.zero_stage, training.degrees)
-            extra[device] += max(0, size - ROUNDING_BYTES)
+        degrees, stage = training.degrees, training.zero_stage
+        extra = [0] * degrees.pipeline
+        alone = degrees.pipeline == 1
+        for device, first, last in ((0, True, alone), (-1, alone, True)):
+            with_end = self._states.on_rank(self._shard(degrees, 0, first, last), stage, degrees)
+            extra[device] = max(0, with_end - ROUNDING_BYTES)
         return extra
 
     def _shard(self, degrees: Degrees, layers: int, first: bool, last: bool) -> Shard:
         """Parameters of a rank with so many layers, embedding and head."""
         tensor = degrees.tensor
-        shard = layer_shard(self._model, tensor, degrees.expert).times(layers)
-        if first:
-            shard += Shard(embedding_shard(self._model, tensor))
-        if last:
-            shard += Shard(head_shard(self._model, tensor, shares_embedding=first))
-        return shard
+        key = (tensor, degrees.expert, layers, first, last)
+        if key not in self._shards:
+            shard = layer_shard(self._model, tensor, degrees.expert).times(layers)
+            if first:
+                shard += Shard(embedding_shard(self._model, tensor))
+            if last:
+                shard += Shard(head_shard(self._model, tensor, shares_embedding=first))
+            self._shards[key] = shard
+        return self._shards[key]
 
     def _epilogue_ns(
         self, degrees: Degrees, stage: int, layers: int, first: bool, last: bool
@@ -205,24 +214,24 @@ class Bounds:
         degrees = training.degrees
         if degrees.pipeline == 1:
             return 0
-        size = boundary_bytes(self._model, activation_shape(training))
-        return 2 * sum(
-            count * times.whole_us_ns(tier_route(self._cluster, tier).transfer_s(size))
-            for tier, count in self._hops_of(degrees, chunks).items()
-        )
+        key = (degrees, chunks, training.micro_batch_size)
+        if key not in self._hops_took_ns:
+            between, around = self._tiers(degrees)
+            size = boundary_bytes(self._model, activation_shape(training))
+            hops = chunks * between + (chunks - 1) * [around]
+            self._hops_took_ns[key] = 2 * sum(
+                count * times.whole_us_ns(tier_route(self._cluster, tier).transfer_s(size))
+                for tier, count in Counter(hops).items()
+            )
+        return self._hops_took_ns[key]
 
-    def _hops_of(self, degrees: Degrees, chunks: int) -> Counter[Tier]:
-        """How many transfers cross which tier."""
-        key = (degrees, chunks)
-        if key not in self._hops:
+    def _tiers(self, degrees: Degrees) -> tuple[list[Tier], Tier]:
+        """What connects each pipeline rank with the next, and the last one with the first."""
+        if degrees not in self._hops:
             last, cluster = degrees.pipeline - 1, self._cluster
-            hops: Counter[Tier] = Counter()
-            for rank in range(last):
-                hops[rank_tier(cluster, degrees, rank, rank + 1)] += chunks
-            if chunks > 1:
-                hops[rank_tier(cluster, degrees, last, 0)] += chunks - 1
-            self._hops[key] = hops
-        return self._hops[key]
+            between = [rank_tier(cluster, degrees, rank, rank + 1) for rank in range(last)]
+            self._hops[degrees] = between, rank_tier(cluster, degrees, last, 0)
+        return self._hops[degrees]
 
 
 ROUNDING_BYTES = 6

@@ -86,7 +86,8 @@ class TrainingRequest(Document):
     )
     search: SearchDocument = SearchDocument()
     memory_headroom: Annotated[FiniteNumber, Field(ge=0, lt=1)] = Field(
-        default=0.0, description="Share of each GPU's memory to leave free."
+        default=0.05,
+        description="Share of each GPU's memory to leave free, for what the estimate leaves out.",
     )
     routing_frequency: Any = Field(
         default=None,

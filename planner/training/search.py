@@ -20,7 +20,7 @@ from planner.progress import StopCheck, never
 from planner.training.bounds import LeastTime
 from planner.training.evaluate import Evaluator, Plan, Shortage
 from planner.training.pareto import Front
-from planner.training.space import SEQUENCE, Saver, points, savers
+from planner.training.space import SEQUENCE, Saver, count_configurations, points, savers
 from planner.training.spec import TrainingSpec
 from planner.training.trainings import training_of, with_savers
 
@@ -109,6 +109,8 @@ class _Search:
             if outcome != FITS:
                 self._note_dropped(outcome, least, training)
         found.enumerated = sum(point.configurations for point in self._points)
+        if not found.complete:
+            found.enumerated = count_configurations(self._spec).configurations
         rest = found.enumerated - found.outcomes.total()
         found.outcomes[SLOWER if found.complete else NOT_REACHED] += rest
         found.ranked = sorted(self._best.values(), key=lambda plan: plan.key)
@@ -119,6 +121,9 @@ class _Search:
     def _bounded_points(self, expert_loads: Mapping[tuple[int, int], float]) -> Iterator[_Point]:
         spec, left_out = self._spec, self._found.left_out
         for point in points(spec, left_out):
+            if self._should_stop():
+                self._found.complete = False
+                return
             try:
                 training = training_of(
                     spec, point, expert_loads.get((point.degrees.expert, point.degrees.tensor))
@@ -158,15 +163,28 @@ class _Search:
             if not isinstance(entry, _Point):
                 yield entry
                 continue
-            if self._spec.pareto and self._is_beyond_front(entry):
+            rule = self._rule_against(entry)
+            if rule is not None:
+                self._found.outcomes[rule] += entry.configurations
+                self._note_dropped(rule, entry.least, entry.training)
                 continue
             for configuration in self._configurations(entry):
                 number += 1
                 heappush(heap, (configuration[0].closed_form_ns, number, configuration))
 
-    def _is_beyond_front(self, point: _Point) -> bool:
-        least_ns, gpus = point.least.closed_form_ns, point.training.degrees.gpus
-        return self._is_out_of_reach(point.least) and self._front.limit_bytes(gpus, least_ns) == 0
+    def _rule_against(self, point: _Point) -> str | None:
+        """Why none of a point's configurations can be listed, if that is known: not even the states
+        of the highest ZeRO stage are small enough."""
+        cluster, training = self._spec.cluster, point.training
+        highest = max(zero_stage for zero_stage, _, _ in point.savers)
+        states = self._evaluator.bounds.states_bytes(replace(training, zero_stage=highest))
+        needed = states + cluster.reserved_bytes
+        if needed > cluster.memory_bytes:
+            return STATES
+        if not self._spec.pareto or not self._is_out_of_reach(point.least):
+            return None
+        limit = self._front.limit_bytes(training.degrees.gpus, point.least.closed_form_ns)
+        return SLOWER if limit is not None and needed > limit else None
 
     def _is_out_of_reach(self, least: LeastTime) -> bool:
         return self._kth_ns is not None and least.closed_form_ns > self._kth_ns

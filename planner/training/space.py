@@ -23,7 +23,7 @@ from planner.cost.training import (
 from planner.training.spec import Choices, TrainingSpec
 
 LARGEST_MICRO_BATCH = 2**16
-CONTEXT_TOKENS = 2048
+CONTEXT_TOKENS = 4096
 """Tokens that a context rank keeps at the least, where the degree is not asked for."""
 USUAL_CHUNKS = (2, 4)
 """Chunks per device that are tried even where layers do not divide evenly into them."""

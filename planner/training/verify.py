@@ -16,6 +16,7 @@ from planner.cost.footprint import footprints
 from planner.cost.placement import interleaved
 from planner.cost.spec import checked_candidates, read_cost_model
 from planner.cost.step import step_time
+from planner.errors import SpecError
 from planner.pipeline.problem import PipelineProblem
 from planner.progress import StopCheck, never
 from planner.training.carry_out import CarriedOut, carry_out
@@ -50,12 +51,12 @@ class Verified:
 
 
 def verify_plan(spec: TrainingSpec, plan: Plan, should_stop: StopCheck = never) -> Verified:
-    """Every rule that a plan breaks; a plan with violations is none.
-
-    Raises `SpecError` where its documents cannot be read.
-    """
+    """Every rule that a plan breaks; a plan with violations is none."""
     document = document_of(spec, plan.training)
-    costs = read_cost_model(spec.request["model"], spec.cluster_fields, document)
+    try:
+        costs = read_cost_model(spec.request["model"], spec.cluster_fields, document)
+    except SpecError as error:
+        return Verified(plan, document, [f"document: {error}"])
     violations = [*_degree_violations(spec, costs)]
     few = _few_micro_batches(costs)
     candidates = checked_candidates(

@@ -30,7 +30,10 @@ ANSWERS = {
     "sharding": fakes.sharded,
     "training": fakes.trained,
 }
-FINDS: dict[str, dict[str, Any]] = {"sharding": fakes.SHARDING_START, "training": fakes.TRAINING_START}
+FINDS: dict[str, dict[str, Any]] = {
+    "sharding": fakes.SHARDING_START,
+    "training": fakes.TRAINING_START,
+}
 
 
 def run(

@@ -98,7 +98,7 @@ def test_a_plan_goes_all_the_way(
         assert memory.json()["peak_bytes"] == plan["peak_bytes"]
         spelt_out = {
             **dict(reversed(BODY.items())),
-            "memory_headroom": 0,
+            "memory_headroom": 0.05,
             "cluster": {"gpu": "A100-40GB", "nodes": 1, "gpus_per_node": 4.0},
         }
         again = client.post(TRAINING_ADDRESS, json=spelt_out).json()

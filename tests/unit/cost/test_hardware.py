@@ -97,7 +97,7 @@ def test_transfers_inside_and_between_nodes() -> None:
 @pytest.mark.parametrize(
     ("fields", "path", "says"),
     [
-        (5, ("cluster",), "text such as"),
+        (5, ("cluster",), "must be a text"),
         ("eight GPUs", ("cluster",), "is not a cluster"),
         ("8xA100", ("cluster",), "Did you mean A100"),
         ({"gpus_per_node": 8}, ("cluster", "gpu"), "required"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
 from typing import Any
 
@@ -30,6 +31,7 @@ MODEL: Body = {
     "sequence": 1024,
 }
 SMALL: Body = {
+    "memory_headroom": 0.0,
     "model": MODEL,
     "cluster": {"gpu": GPU, "nodes": 2, "gpus_per_node": 4, "reserved_bytes": 2**28},
     "training": {"global_batch_size": 32, "flash_attention": False},
@@ -39,7 +41,7 @@ SMALL: Body = {
 def body(**changes: Any) -> Body:
     """The small request with fields of its parts changed: `gpu`, `model`, `cluster`, `training`,
     or whole fields of the body."""
-    made = {name: dict(part) for name, part in SMALL.items()}
+    made = copy.deepcopy(SMALL)
     made["cluster"]["gpu"] = GPU | changes.pop("gpu", {})
     for name in ("model", "cluster", "training"):
         made[name] |= changes.pop(name, {})

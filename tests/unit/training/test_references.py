@@ -134,7 +134,7 @@ def test_llama_3_70b_on_512_gpus_is_searched_by_bounds() -> None:
         }
     )
     assert found.complete
-    assert found.enumerated > 20_000
+    assert found.enumerated > 15_000
     assert found.worked_out < 100
 
 
@@ -149,6 +149,7 @@ class TestTheKnownCase:
             "model": "GPT-3-175B",
             "cluster": cluster(32, A100),
             "training": {**fixed, "recomputation": "full", **training},
+            "memory_headroom": 0,
         }
 
     def test_data_parallelism_alone_does_not_fit(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from planner.cost.hardware_presets import GIB
 from planner.training.evaluate import Plan
 from planner.training.pareto import SLOWEST
 from planner.training.search import ACTIVATIONS, FITS, MILDER, SLOWER, STATES, search
+from planner.training.space import points
 from planner.training.spec import TrainingSpec
 from tests.unit.training.posted import (
     body,
@@ -123,10 +125,13 @@ def test_each_rule_drops_something() -> None:
 
 def test_told_to_stop_it_says_what_was_not_reached() -> None:
     spec = spec_of(body())
-    answers = iter([False] * 3)
+    # It is asked once for each point, then for each configuration.
+    answers = iter([False] * (len(list(points(spec, Counter()))) + 3))
     found = search(spec, evaluator_of(spec), should_stop=lambda: next(answers, True))
     assert not found.complete
     assert found.outcomes["not_reached"] == found.enumerated - 3
+    none = search(spec, evaluator_of(spec), should_stop=lambda: True)
+    assert none.outcomes["not_reached"] == none.enumerated == found.enumerated
 
 
 def test_the_best_so_far_is_told() -> None:

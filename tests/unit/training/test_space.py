@@ -50,7 +50,7 @@ def test_the_count_is_that_of_what_is_enumerated() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sequence", "degrees"), [(2048, {1}), (4096, {1, 2}), (8192, {1, 2, 4}), (8190, {1})]
+    ("sequence", "degrees"), [(4096, {1}), (8192, {1, 2}), (16384, {1, 2, 4}), (16382, {1})]
 )
 def test_context_ranks_keep_enough_of_a_sequence(sequence: int, degrees: set[int]) -> None:
     found, _ = points_of(model={"sequence": sequence})

@@ -45,9 +45,9 @@ def test_plans_pass_and_take_about_what_is_predicted(
 def test_plans_with_offloads_pass() -> None:
     spec, found = search_for(
         body(
-            gpu={"memory_bytes": 5 * 2**28, "pcie_bytes_per_s": 1e11},
+            gpu={"memory_bytes": 3 * 2**29, "pcie_bytes_per_s": 1e11},
             training={"recomputation": "none", "offload": True, "zero_stage": 0},
-            search={"pipeline_parallel": [8], "micro_batch_size": [1]},
+            search={"pipeline_parallel": [8], "top": 20},
         )
     )
     plans = [plan for plan in found.ranked if plan.offload]
@@ -79,12 +79,9 @@ def test_of_long_steps_some_micro_batches_are_carried_out() -> None:
 def changed(plan: Plan, what: str) -> Plan:
     training, rank = plan.training, plan.ranks[0]
     layers = training.layers_per_stage or ()
+    other_layers = (layers[0] + 1, *layers[1:-1], layers[-1] - 1)
     changes: dict[str, Any] = {
-        "layers": {
-            "training": replace(
-                training, layers_per_stage=(layers[0] + 1, *layers[1:-1], layers[-1] - 1)
-            )
-        },
+        "layers": {"training": replace(training, layers_per_stage=other_layers)},
         "step": {"step": replace(plan.step, bubble_ns=0)},
         "memory": {"ranks": (replace(rank, activations_bytes=0), *plan.ranks[1:])},
         "zero": {"training": replace(training, zero_stage=3)},
