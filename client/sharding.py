@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from client.figures import percent, size
+from client.printing import print_lines
 from client.sharding_tables import (
     baseline_table,
     is_applicable,
@@ -31,17 +32,17 @@ Document = Mapping[str, Any]
 def render_sharding(console: Console, result: Document) -> None:
     """Print a whole result document: the plan of each stage and its proof, or why there is none."""
     if "infeasibility" in result:
-        _print_lines(console, infeasibility_lines(result["infeasibility"]))
+        print_lines(console, infeasibility_lines(result["infeasibility"]))
         return
     for number, stage in enumerate(result.get("stages", [])):
         _render_plan(console, stage, f"Stage {number} ({stage['layers']} layers): ")
         console.print()
     if "stages" in result:
         console.print(Text("All stages", style="bold"))
-        _print_lines(console, certificate_lines(result["certificate"]))
+        print_lines(console, certificate_lines(result["certificate"]))
     else:
         _render_plan(console, result, "")
-    _print_lines(console, provenance_lines(result["provenance"]), style="dim")
+    print_lines(console, provenance_lines(result["provenance"]), style="dim")
 
 
 def certificate_lines(certificate: Document) -> list[str]:
@@ -145,11 +146,11 @@ def _render_plan(console: Console, result: Document, name: str) -> None:
     if len(operators) > MOST_OPERATORS:
         further = len(operators) - MOST_OPERATORS
         console.print(Text(f"and {further} more operators, all of them in the result", style="dim"))
-    _print_lines(console, _resharding_notes(plan["resharding"]), style="dim")
+    print_lines(console, _resharding_notes(plan["resharding"]), style="dim")
     console.print()
     baselines = result["baselines"]
     console.print(baseline_table(plan, baselines, console.width), crop=False)
-    _print_lines(console, _baseline_notes(baselines), style="dim")
+    print_lines(console, _baseline_notes(baselines), style="dim")
     for heading, key in (
         ("Weights of communication", "sweep"),
         ("Redundancy against communication", "pareto"),
@@ -159,8 +160,8 @@ def _render_plan(console: Console, result: Document, name: str) -> None:
             console.print(Text(heading, style="bold"))
             console.print(trade_off_table(result[key], plan, console.width), crop=False)
     console.print()
-    _print_lines(console, certificate_lines(result["certificate"]))
-    _print_lines(console, list(map(explanation_line, result.get("explanations", []))))
+    print_lines(console, certificate_lines(result["certificate"]))
+    print_lines(console, list(map(explanation_line, result.get("explanations", []))))
 
 
 def _title(instance: Document, plan: Document) -> str:
@@ -212,8 +213,3 @@ def _remedy(remedy: Document) -> str:
 
 def _exact(size_bytes: int) -> str:
     return f"{size(size_bytes)} ({size_bytes} bytes)"
-
-
-def _print_lines(console: Console, lines: Sequence[str], style: str = "") -> None:
-    for line in lines:
-        console.print(Text(line, style=style))

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from rich.table import Table
 
-from client.figures import SizeUnit, size_unit
-from client.tables import Column, contrasting_table, fits_cell, plain_table, texts
+from client.tables import (
+    Column,
+    Row,
+    contrasting_table,
+    fits_cell,
+    headings,
+    plain_table,
+    size_columns,
+    texts,
+)
 
 OURS = "Loadmaster"
 ROLES = ("data", "row", "column")
 MEMORY, PEAK, REDUNDANT, SENT = "Memory", "Peak", "Redundant", "Sent"
 RESHARDED = "Resharded"
 KIND, LAYERS, OBJECTIVE, SPEED = "Kind", "Layers", "Objective", "Throughput\nto Megatron"
-
-Row = Mapping[str, Any]
 
 
 def strategy_words(operator: Row) -> str:
@@ -59,9 +64,9 @@ def operator_table(operators: Sequence[Row], resharding: Sequence[Row], width: i
         Column(KIND, texts(operator["kind"] for operator in operators)),
         *([layers] if is_folded else []),
         Column("Strategy", texts(map(strategy_words, operators))),
-        *_size_columns(sizes),
+        *size_columns(sizes),
     ]
-    dispensable = _headings(columns, KIND, RESHARDED, SENT, REDUNDANT, LAYERS)
+    dispensable = headings(columns, KIND, RESHARDED, SENT, REDUNDANT, LAYERS)
     return plain_table(columns, width, dispensable)
 
 
@@ -80,13 +85,13 @@ def baseline_table(plan: Row, baselines: Sequence[Row], width: int) -> Table:
     }
     columns = [
         Column("Plan", texts(row["name"] for row in rows)),
-        *_size_columns(figures),
+        *size_columns(figures),
         Column(SPEED, texts(_ratio(row["relative_throughput"]) for row in rows), True),
         Column("Fits", [fits_cell(row["fits"]) for row in rows]),
     ]
     dispensable, last = (OBJECTIVE, SPEED, SENT), (REDUNDANT,)
     return contrasting_table(
-        columns, width, _headings(columns, *dispensable), _headings(columns, *last)
+        columns, width, headings(columns, *dispensable), headings(columns, *last)
     )
 
 
@@ -104,7 +109,7 @@ def trade_off_table(points: Sequence[Row], plan: Row, width: int) -> Table:
     marks = ["this plan" if point.get("choice") == plan["choice"] else "" for point in points]
     columns = [
         *([alphas] if "alpha" in points[0] else []),
-        *_size_columns(figures),
+        *size_columns(figures),
         Column("", texts(marks)),
     ]
     return plain_table(columns, width, ())
@@ -113,21 +118,6 @@ def trade_off_table(points: Sequence[Row], plan: Row, width: int) -> Table:
 def is_applicable(baseline: Row) -> bool:
     """Whether a baseline has a plan of this graph at all; otherwise its reason says why not."""
     return bool(baseline["applicable"])
-
-
-def _size_columns(figures: Mapping[str, Sequence[float | None]]) -> list[Column]:
-    """Columns of sizes, all in the same unit, which their headings name."""
-    unit = size_unit(size for sizes in figures.values() for size in sizes)
-    return [_size_column(heading, sizes, unit) for heading, sizes in figures.items()]
-
-
-def _size_column(heading: str, sizes: Sequence[float | None], unit: SizeUnit) -> Column:
-    return Column(f"{heading}\n{unit.name}", texts(map(unit.figure, sizes)), True)
-
-
-def _headings(columns: Sequence[Column], *names: str) -> list[str]:
-    """The whole headings of these columns, in the order of the names."""
-    return [c.heading for name in names for c in columns if c.heading.startswith(name)]
 
 
 def _ratio(value: float | None) -> str:

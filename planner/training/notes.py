@@ -68,8 +68,8 @@ def search_notes(spec: TrainingSpec) -> list[Note]:
             note(
                 "memory headroom",
                 f"{percent(spec.memory_headroom)} of each GPU's memory left free",
-                "memory_headroom; by default 5 %, about the largest error of the memory estimate on "
-                "runs that were measured.",
+                "memory_headroom; by default 5 %, about the largest error of the memory estimate "
+                "on runs that were measured.",
             )
         )
     if spec.pareto:
