@@ -114,7 +114,7 @@ def _tensor(model: Model, cluster: Cluster, training: Training) -> list[Change]:
 def _degrees(cluster: Cluster, training: Training, pipeline: int, tensor: int) -> list[Change]:
     """The degrees with the data degree lowered where GPUs are short, the global batch kept."""
     used = pipeline * tensor * training.degrees.context
-    data = min(training.degrees.data, cluster.gpus // used)
+    data = min(training.degrees.data, cluster.gpus // used if used else 0)
     samples = training.global_batch_size
     per_step = training.micro_batch_size * data
     if data < 1 or samples % per_step:

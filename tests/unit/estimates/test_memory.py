@@ -348,3 +348,16 @@ def test_unknown_fields_are_refused() -> None:
     with pytest.raises(SpecError) as caught:
         estimate_memory({"model": "GPT-1.5B", "cluster": "8xH100", "trainings": {}})
     assert caught.value.path == ("trainings",)
+
+
+def test_ways_out_are_found_with_context_ranks_on_all_gpus_of_a_node() -> None:
+    """Some tensor degrees leave no room for any pipeline rank, which is no step."""
+    training = {
+        "global_batch_size": 64,
+        "data_parallel": 4,
+        "context_parallel": 2,
+        "pipeline_parallel": 1,
+    }
+    answer = estimate_memory({"model": "Llama-3-8B", "cluster": "8xH100", "training": training})
+    assert not answer["fits"]
+    assert answer["what_would_fit"]["changes"]
