@@ -19,6 +19,8 @@ from planner.cost.memory import ActivationShape, StateBytes
 from planner.cost.model import Model
 from planner.cost.parameters import Shard, vocabulary_shard
 from planner.cost.routes import Group, Route, all_to_all_s, neighbour_tier, ring_route, tier_route
+from planner.documents import LARGEST_VALUE
+from planner.errors import SpecError
 
 NS_PER_US = 1_000
 
@@ -195,5 +197,10 @@ def whole_us_ns(seconds: float) -> int:
     """Seconds as nanoseconds, rounded up to whole microseconds.
 
     The model is far less exact than that, and a coarse common divisor sharpens lower bounds.
+    Raises `SpecError` for more than the formats can hold.
     """
+    if seconds * 1e9 > LARGEST_VALUE:
+        raise SpecError(
+            ("model",), "leads to times or sizes above 2^53.", "Check its sizes and the rates."
+        )
     return math.ceil(seconds * 1e6 - 1e-6) * NS_PER_US

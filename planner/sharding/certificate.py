@@ -20,19 +20,33 @@ def certificate_of(answer: StageAnswer) -> dict[str, Any]:
     found, limit_bytes, proof = answer.found, answer.limit_bytes, answer.proof
     plan, apart = found.plan, answer.layers_apart
     assert plan is not None
+    lower_bound = _bound_of_all_that_fit(answer, plan)
+    is_proven = plan.status == "optimal" and lower_bound == plan.lower_bound
     return {
         "verified": not find_violations(found.instance, plan),
         "verifier": VERIFIER,
-        "proven_optimal": plan.status == "optimal",
+        "proven_optimal": is_proven,
         "objective": plan.objective,
-        "lower_bound": plan.lower_bound,
-        "gap": gap(plan.objective, plan.lower_bound),
+        "lower_bound": lower_bound,
+        "gap": gap(plan.objective, lower_bound),
         "proof": None if proof is None else {"ilp": proof.ilp, "elimination": proof.elimination},
         "fits": limit_bytes is None
         or (plan.memory_bytes <= limit_bytes and (found.peak_bytes or 0) <= limit_bytes),
         "layers_apart_bound": None if apart is None else apart.objective,
         "scope": [*_layers(answer), *_transient(answer)],
     }
+
+
+def _bound_of_all_that_fit(answer: StageAnswer, plan: Plan) -> float | None:
+    """The plan's bound, unless it only holds for plans that keep less than the devices have, so
+    that what is needed for a moment fits on top: others that keep more may fit as well."""
+    found, limit = answer.found, answer.limit_bytes
+    kept = found.instance.device_memory_bytes
+    if limit is None or kept is None or kept >= limit:
+        return plan.lower_bound
+    if found.bound_of_all is None or plan.lower_bound is None:
+        return None
+    return min(found.bound_of_all, plan.lower_bound)
 
 
 def gap(objective: float, bound: float | None) -> float | None:

@@ -9,6 +9,7 @@ import pytest
 
 from planner.cost.spec import read_cost_model
 from planner.cost.step import hardware_flops, step_of, step_time
+from planner.errors import SpecError
 from planner.estimates.ranks import estimated_placement
 from planner.estimates.step_time.estimate import estimate_step_time
 from tests.unit.estimates.references import (
@@ -240,3 +241,10 @@ def test_what_does_not_fit_is_timed_and_said() -> None:
     assert answer["step_time_ns"] > 0
     assert any("does not fit" in warning for warning in answer["warnings"])
     json.dumps(answer, allow_nan=False)
+
+
+def test_a_rate_that_takes_ages_is_refused() -> None:
+    cluster = {"gpu": "H100", "gpus_per_node": 8, "efficiency": {"compute": 1e-300}}
+    body = {"model": "Llama-3-8B", "cluster": cluster, "training": {"global_batch_size": 64}}
+    with pytest.raises(SpecError, match="above 2\\^53"):
+        estimate_step_time(body)
