@@ -100,6 +100,12 @@ def warnings_of(spec: TrainingSpec, best: Plan, complete: bool) -> Iterator[str]
             f"Only {percent(share)} of the fullest rank's memory is left; the estimate is not that "
             "exact. memory_headroom leaves more."
         )
+    if best.offload is not None:
+        yield (
+            "The best plan only fits with its offloads, which a memory estimate of its `training` "
+            "leaves out, and which the training program has to be able to run. "
+            "search.offload: [false] asks for plans without."
+        )
     if not complete:
         yield "The search was stopped: configurations that were not reached may be faster."
     if best.gpus < spec.cluster.gpus:
