@@ -6,6 +6,7 @@ are the truth: whatever a queue or a process believes, only these states count.
 
 from __future__ import annotations
 
+import math
 from enum import StrEnum
 
 from sqlalchemy import (
@@ -88,6 +89,20 @@ class Base(DeclarativeBase):
             "pk": "pk_%(table_name)s",
         }
     )
+
+
+LARGEST_INTEGER = 2**63 - 1
+
+
+def rounded_up(objective: float) -> int:
+    """An objective as its column holds it. One beyond every column is the largest there is: what a
+    database refuses would be written again for ever."""
+    return LARGEST_INTEGER if objective >= LARGEST_INTEGER else math.ceil(objective)
+
+
+def rounded_down(bound: float) -> int:
+    """A lower bound as its column holds it."""
+    return LARGEST_INTEGER if bound >= LARGEST_INTEGER else math.floor(bound)
 
 
 class Solve(Base):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from app.database import Database, clock_ms
-from app.models import Solve
+from app.models import Solve, rounded_down, rounded_up
 from app.repositories.leases import Fence, LeaseRepository
 from app.repositories.logs import LogRepository
 from app.repositories.queue import QueueRepository
@@ -77,12 +76,12 @@ class Progress:
         if self.phase is not None:
             values["phase"] = self.phase[:MAX_NAME_CHARACTERS]
         if self.lower_bound is not None:
-            values["lower_bound"] = math.floor(self.lower_bound)
+            values["lower_bound"] = rounded_down(self.lower_bound)
             values["bound_name"] = self.bound_name and self.bound_name[:MAX_NAME_CHARACTERS]
         if self.incumbent is not None:
             assert self.objective is not None
             values["incumbent"] = json.dumps(self.incumbent, separators=(",", ":"))
-            values["best_objective"] = math.ceil(self.objective)
+            values["best_objective"] = rounded_up(self.objective)
         if self.improved:
             values["progress_at"] = clock_ms()
         return values

@@ -9,13 +9,12 @@ queued ──claim──▶ running ──answer──▶ succeeded | infeasible
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from app.database import clock_ms, milliseconds
-from app.models import Solve, SolveState
+from app.models import Solve, SolveState, rounded_down, rounded_up
 from app.services.kept_plan import result_of_incumbent, with_provenance
 
 ALLOWED: dict[SolveState, frozenset[SolveState]] = {
@@ -155,9 +154,9 @@ def _answer(solve: Solve, result: dict[str, Any], log_tail: Sequence[str]) -> No
 def _store_answer(solve: Solve, result: dict[str, Any]) -> None:
     objective, bound = result.get("objective"), result.get("lower_bound")
     if objective is not None:
-        solve.best_objective = math.ceil(objective)
+        solve.best_objective = rounded_up(objective)
     if bound is not None:
-        solve.lower_bound = math.floor(bound)
+        solve.lower_bound = rounded_down(bound)
     solve.proven_optimal = bool(result.get("proven_optimal", False))
     solve.result = with_provenance(result["document"], **_circumstances(solve))
 

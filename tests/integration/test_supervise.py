@@ -249,3 +249,10 @@ def test_the_solver_sees_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     environment = child_environment(os.environ, "/files")
     assert "secret" not in "".join(environment.values())
     assert environment["PATH"] == os.environ["PATH"]
+
+
+def test_figures_beyond_a_database_end_the_solve_all_the_same(
+    solve: Solve, database: Database
+) -> None:
+    assert solve({"do": "answer", "objective": 1e30})["state"] == "succeeded"
+    assert only_solve(database).best_objective == 2**63 - 1
