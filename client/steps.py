@@ -36,6 +36,8 @@ def start_line(provenance: Mapping[str, Any]) -> str | None:
             )
         case "earlier_attempt":
             return "Went on from the best plan of an earlier attempt."
+        case "verification":
+            return "Started from the schedule that the training plan was verified with."
     return None
 
 

@@ -98,7 +98,10 @@ def _transient(answer: StageAnswer) -> Iterator[str]:
         )
     if limit is None or kept is None or kept >= limit:
         return
-    bound = answer.found.bound_of_all
+    bound, plan = answer.found.bound_of_all, answer.found.plan
+    assert plan is not None
+    if bound is not None and bound >= plan.objective:
+        return
     yield (
         f"among plans that keep at most {kept} of the {limit} bytes, so that what is needed for a "
         "moment fits on top"

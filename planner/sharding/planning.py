@@ -72,7 +72,8 @@ class Found:
     was found that fits (`no_plan`), the least memory, kept or held for a moment, of those looked
     at. `bound_of_all` holds for the plans that keep more than the instance allows as well.
     `ilp` is what the search within the instance came to, be it an ILP or a comparison of all plans
-    that the reductions leave; `found_by` says where the plan itself comes from.
+    that the reductions leave; `found_by` says where the plan itself comes from. `compared_peaks` is
+    how many plans there are if the plan is the cheapest of all whose peaks fit, else 0.
     """
 
     instance: Instance
@@ -84,6 +85,7 @@ class Found:
     reduced_operators: int
     reduced_strategies: int
     found_by: Method
+    compared_peaks: int = 0
 
 
 def find_plan(
@@ -139,17 +141,19 @@ def _best_fitting(
     if choice is not None:
         sums = totals(first.instance, choice)
         objective = sums.objective(first.instance.alpha)
+        bound = objective if search.compared else first.bound_of_all
         if found.plan is None or not _fits(found, limit_bytes) or objective < found.plan.objective:
-            bound = first.bound_of_all
-            own = Plan(choice, objective, sums.memory_bytes, "feasible", bound)
-            peak_bytes = search.peak_bytes(choice)
+            status: Literal["optimal", "feasible"] = "optimal" if search.compared else "feasible"
             return replace(
                 first,
-                plan=own,
-                status="feasible",
-                peak_bytes=peak_bytes,
-                found_by="local search",
+                plan=Plan(choice, objective, sums.memory_bytes, status, bound),
+                status=status,
+                peak_bytes=search.peak_bytes(choice),
+                bound_of_all=bound,
+                found_by="comparison" if search.compared else "local search",
+                compared_peaks=search.compared,
             )
+        return replace(found, bound_of_all=bound)
     if _fits(found, limit_bytes):
         return replace(found, bound_of_all=first.bound_of_all)
     return replace(first, plan=None, status="no_plan", peak_bytes=search.least_needed_bytes)

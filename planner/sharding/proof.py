@@ -41,9 +41,12 @@ def second_opinion(
     """
     plan = found.plan
     ended_by = _ended_by(found.ilp)
-    if found.found_by == "local search":
+    if found.compared_peaks or found.found_by == "local search":
         ended_by = "not of this plan: those of least objective have peaks that exceed the memory"
     assert plan is not None
+    if found.compared_peaks:
+        compared = f"not tried: all {found.compared_peaks:,} plans were compared, peaks included"
+        return found, Proof(ended_by, compared)
     give_up = time.monotonic() + LONGEST_S
     try:
         best = find_optimum(

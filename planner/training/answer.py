@@ -120,7 +120,7 @@ def result_document(outcome: Outcome) -> dict[str, Any]:
         + [_refused(own) for own in outcome.refused],
         "certificate": _certificate(outcome),
         "assumptions": [*search_notes(spec)],
-        "warnings": [*warnings_of(spec, outcome.best.plan, found.complete)],
+        "warnings": [*warnings_of(spec, outcome.best.plan, outcome.objective_ns, found.complete)],
         "provenance": _provenance(spec, outcome.seconds),
     }
     if spec.pareto:

@@ -22,12 +22,16 @@ OFFLOADS_S = 2.0
 
 @dataclass(frozen=True)
 class CarriedOut:
-    """A schedule by its name; `violations` are the rules that it breaks."""
+    """A schedule by its name, None if there is none; `violations` are the rules it breaks."""
 
     name: str
-    makespan_ns: int
-    peak_memory_bytes: tuple[int, ...]
+    schedule: Schedule | None
     violations: list[str]
+
+    @property
+    def makespan_ns(self) -> int:
+        """How long it takes."""
+        return 0 if self.schedule is None else self.schedule.makespan_ns
 
 
 def carry_out(problem: PipelineProblem, chunks: int, should_stop: StopCheck) -> CarriedOut | None:
@@ -48,13 +52,13 @@ def carry_out(problem: PipelineProblem, chunks: int, should_stop: StopCheck) -> 
             problem, should_stop=lambda: should_stop() or time.monotonic() >= ends
         )
     except OrderError as error:
-        return CarriedOut("AdaOffload", 0, (), [f"schedule: {error}"])
+        return CarriedOut("AdaOffload", None, [f"schedule: {error}"])
     return _checked(problem, "AdaOffload", schedule)
 
 
 def _checked(problem: PipelineProblem, name: str, schedule: Schedule) -> CarriedOut:
     violations = [str(violation) for violation in verify(problem, schedule)]
-    return CarriedOut(name, schedule.makespan_ns, schedule.peak_memory_bytes, violations)
+    return CarriedOut(name, schedule, violations)
 
 
 def _classic(problem: PipelineProblem, chunks: int) -> Iterator[tuple[str, TimedClassic]]:

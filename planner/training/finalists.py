@@ -6,13 +6,17 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
+from planner.cost.spec import checked_candidates, read_cost_model
 from planner.errors import SolverCrash
 from planner.progress import Reporter, StopCheck
+from planner.training.carry_out import carry_out
 from planner.training.spec import TrainingSpec
 from planner.training.verify import Verified
 
 LEAST_S = 1.0
 """Of time that it is worth to begin a solver with."""
+STARTING_SHARE = 0.5
+"""Of a finalist's time, at most, for the schedule that its solver begins with."""
 LONGEST_PHASE = 64
 
 
@@ -54,6 +58,10 @@ def solve_finalist(
     from planner.pipeline.request import resolve_request
     from planner.pipeline.solve import run
 
+    began = time.monotonic()
+    latest = began + STARTING_SHARE * time_limit_s
+    start = _start(spec, verified, lambda: should_stop() or time.monotonic() >= latest)
+    time_limit_s = max(LEAST_S, began + time_limit_s - time.monotonic())
     options = spec.options
     body = {
         "model": spec.request["model"],
@@ -67,10 +75,9 @@ def solve_finalist(
             "seed": options.seed,
         },
     }
-    began = time.monotonic()
     try:
         answer = run(
-            resolve_request(body).spec, _Part(label, reporter), should_stop, None, time_limit_s
+            resolve_request(body).spec, _Part(label, reporter), should_stop, start, time_limit_s
         )
     except SolverCrash as crash:
         reporter.log(f"{label}: {crash}")
@@ -80,6 +87,22 @@ def solve_finalist(
         return Solved(verified, None, str(detail))
     reporter.log(f"{label}: {answer['objective']} ns after {time.monotonic() - began:.1f} s")
     return Solved(verified, answer)
+
+
+def _start(spec: TrainingSpec, verified: Verified, should_stop: StopCheck) -> dict[str, Any] | None:
+    """The schedule that the plan was verified with, of all micro-batches, for the solver to begin
+    with: of long steps it would not look for that one again. None if there is no time for it."""
+    costs = read_cost_model(spec.request["model"], spec.cluster_fields, verified.document)
+    candidate = checked_candidates(costs)[0]
+    carried = carry_out(candidate.problem, costs.training.interleaving or 1, should_stop)
+    if carried is None or carried.schedule is None or carried.violations:
+        return None
+    return {
+        "placement": candidate.placement,
+        "schedule": carried.schedule.to_document(None),
+        "found_by": carried.name,
+        "origin": {"kind": "verification"},
+    }
 
 
 class _Part:

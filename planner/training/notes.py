@@ -11,6 +11,7 @@ from planner.training.space import CONTEXT_TOKENS, USUAL_CHUNKS
 from planner.training.spec import TrainingSpec
 from planner.training.words import percent
 
+LONGER_THAN_PREDICTED = 0.05
 THIN_HEADROOM = 0.05
 
 
@@ -92,8 +93,14 @@ def search_notes(spec: TrainingSpec) -> list[Note]:
     return notes
 
 
-def warnings_of(spec: TrainingSpec, best: Plan, complete: bool) -> Iterator[str]:
-    """What a reader must not overlook."""
+def warnings_of(spec: TrainingSpec, best: Plan, objective_ns: int, complete: bool) -> Iterator[str]:
+    """What a reader must not overlook. `objective_ns` is the step by the schedule found."""
+    longer = objective_ns / best.total_ns - 1
+    if longer > LONGER_THAN_PREDICTED:
+        yield (
+            f"The schedule found takes {percent(longer)} longer than the step by which the plan "
+            "was ranked. A longer solver.time_limit_s may find a shorter one."
+        )
     share = best.headroom_bytes / spec.cluster.memory_bytes
     if share < THIN_HEADROOM and spec.memory_headroom < THIN_HEADROOM:
         yield (

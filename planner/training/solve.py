@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from planner.progress import Reporter, never
@@ -15,7 +16,7 @@ from planner.training.answer import (
     result_document,
     succeeded_answer,
 )
-from planner.training.evaluate import Evaluator
+from planner.training.evaluate import Evaluator, Plan
 from planner.training.expert_placement import Kind, PlacedExperts, place_experts_of
 from planner.training.finalists import LEAST_S, Solved, solve_finalist
 from planner.training.infeasible import explain
@@ -30,6 +31,8 @@ CLOSING_S, CLOSING_SHARE = 0.5, 0.1
 """Kept back from the time limit for the answer, at most that share of it."""
 SEARCH_SHARE, EXPERTS_SHARE, SHARDING_SHARE = 0.6, 0.1, 0.15
 """Of what is left: for the search itself, for placing experts, and for the sharding plan."""
+ALTERNATIVE_SHARE = 0.2
+"""Of the rest, for the fastest plan without offloads where those of the top need them."""
 FOUND_BY = "search"
 
 
@@ -87,8 +90,10 @@ class _Solve:
             return self._nothing_found(found)
         if found.complete and found.least_ns is not None:
             reporter.bound(BOUND_NAME, found.least_ns)
+        without_offloads = self._fastest_without_offloads(found)
         reporter.phase("verification")
         verified, refused = self._verified(found)
+        verified += self._verified_alternative(without_offloads)
         if not verified:
             return _failed(f"No plan passed verification: {refused[0].violations[0]}.")
         best = min(verified, key=lambda own: own.best_known_ns)
@@ -127,11 +132,37 @@ class _Solve:
                 break
         return passed, refused
 
+    def _fastest_without_offloads(self, found: Found) -> Plan | None:
+        """Where every plan of the top needs offloads: the fastest that needs none, which any
+        training program can run. None if there is no such plan, or no time to look for it."""
+        offload = self.spec.choices.offload
+        top = found.ranked[: self.spec.top]
+        if len(offload) == 1 or any(plan.offload is None for plan in top):
+            return None
+        choices = replace(self.spec.choices, offload=(False,))
+        plain = replace(self.spec, choices=choices, top=1, pareto=False)
+        ends = time.monotonic() + self._share_s(ALTERNATIVE_SHARE)
+        others = search(
+            plain,
+            self.evaluator,
+            self.loads,
+            lambda: self.asked_to_stop() or time.monotonic() >= ends,
+        )
+        return others.ranked[0] if others.ranked else None
+
+    def _verified_alternative(self, plan: Plan | None) -> list[Verified]:
+        if plan is None or self._is_over():
+            return []
+        own = verify_plan(self.spec, plan, self._is_over)
+        return [] if own.violations else [own]
+
     def _solve_finalists(self, outcome: Outcome) -> None:
-        """The schedules of those that are fastest as carried out, each in an equal part of the
-        time; the shortest is the best."""
+        """The schedules of those that are fastest as carried out, and of the last if it is there
+        because it needs no offloads, each in an equal part of the time; the shortest is the best.
+        """
         by_time = sorted(outcome.verified, key=lambda own: own.best_known_ns)
         finalists = by_time[: self.spec.finalists]
+        finalists += [own for own in outcome.verified[self.spec.top :] if own not in finalists]
         solved: list[Solved] = []
         outcome.solved = solved
         for number, verified in enumerate(finalists, start=1):

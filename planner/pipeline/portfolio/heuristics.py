@@ -42,7 +42,8 @@ def start_from_stored(state: SolveState, start: Mapping[str, Any] | None) -> dic
             state.reporter.log(f"the stored schedule does not apply: {error}")
             return None
         origin: dict[str, Any] = start.get("origin") or {"kind": "earlier_attempt"}
-        name = start.get("found_by", STORED) if origin["kind"] == "earlier_attempt" else STORED
+        is_of_another = origin["kind"] not in ("earlier_attempt", "verification")
+        name = STORED if is_of_another else start.get("found_by", STORED)
         with state.trace.step(STORED):
             state.incumbents.offer(candidate, schedule, name)
         return {

@@ -19,9 +19,7 @@ def shown(result: dict[str, Any], width: int = 120) -> str:
 def test_title_and_rates_say_what_was_planned() -> None:
     lines = shown(training_result()).splitlines()
     assert lines[0] == "Training plan: pipeline 2, data 4 on 8 GPUs, 98.000 ms a step"
-    assert lines[1] == (
-        "25,600 tokens/s and 12.50 samples/s by the predicted step of 101.000 ms; MFU 41.2 %"
-    )
+    assert lines[1] == ("26,384 tokens/s and 12.88 samples/s; MFU 42.5 %. Predicted: 101.000 ms")
     alone = training_result()
     alone["plans"][1] |= {"pipeline_parallel": 1, "data_parallel": 1, "devices": 1}
     assert shown(alone).startswith("Training plan: one GPU on 1 GPUs, ")
