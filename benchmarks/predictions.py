@@ -3,7 +3,7 @@
     python -m benchmarks.predictions
 
 Writes `results/predictions.md`: every reference value, what the cost model says, and the error.
-Nothing is tuned per row; the settings of each are in `REFERENCES`' functions.
+Nothing is tuned per row; the settings of each are in the functions below.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.references import MEMORY_TEST_MODEL, PARAMETERS
 from planner.cost.build import CostModel
 from planner.cost.degrees import Degrees
 from planner.cost.footprint import RankFootprint, footprints
@@ -107,26 +108,6 @@ def _figure(value: float) -> str:
     return f"{value:,.0f}" if value >= 10_000 else f"{value:.4g}"
 
 
-PARAMETERS = {
-    "GPT-2": 124_439_808,
-    "GPT-2-XL": 1_557_611_200,
-    "BERT-Base": 109_482_240,
-    "BERT-Large": 335_141_888,
-    "Llama-2-7B": 6_738_415_616,
-    "Llama-2-13B": 13_015_864_320,
-    "Llama-2-70B": 68_976_648_192,
-    "Llama-3-8B": 8_030_261_248,
-    "Llama-3-70B": 70_553_706_496,
-    "Llama-3-405B": 405_853_388_800,
-    "Llama-3.2-1B": 1_235_814_400,
-    "Mistral-7B": 7_241_732_096,
-    "Mixtral-8x7B": 46_702_792_704,
-    "Qwen2.5-0.5B": 494_032_768,
-    "Qwen2.5-7B": 7_615_616_512,
-    "Qwen3-8B": 8_190_735_360,
-}
-
-
 def _parameters() -> Iterator[Row]:
     for name, published in PARAMETERS.items():
         yield Row(name, "parameters", published, count_parameters(read_model(name)).total)
@@ -196,17 +177,6 @@ def _states() -> Iterator[Row]:
     for stage, gigabytes in enumerate((120, 31.4, 16.6, 1.875)):
         ours = states.on_rank(Shard(7_500_000_000), stage, Degrees(1, 1, 64)) / 1e9
         yield Row(f"7.5 billion parameters on 64 GPUs, ZeRO stage {stage}", "GB", gigabytes, ours)
-
-
-MEMORY_TEST_MODEL = {
-    "layers": 32,
-    "hidden_size": 4096,
-    "heads": 32,
-    "kv_heads": 8,
-    "vocabulary": 131_073,
-    "sequence": 8192,
-    "tied_embeddings": False,
-}
 
 
 def _megatron_memory() -> Iterator[Row]:

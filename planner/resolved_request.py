@@ -54,6 +54,21 @@ class ResolvedSpec(Generic[SpecT]):
         return self.resolved.problem_hash()
 
     @property
+    def shape_hash(self) -> str | None:
+        """Equal for requests whose plans can be adapted to each other; None where they cannot."""
+        return None
+
+    @property
+    def profile(self) -> dict[str, Any] | None:
+        """What requests of one shape are compared by; None where plans are made from scratch."""
+        return None
+
+    @property
+    def is_reproducible(self) -> bool:
+        """Whether the answer may depend on nothing but the request."""
+        return False
+
+    @property
     def mip_gap(self) -> float:
         """The gap within which an answer is good enough."""
         return self.resolved.options.mip_gap

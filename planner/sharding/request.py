@@ -128,19 +128,6 @@ class ResolvedRequest(ResolvedSpec[ShardingSpec]):
     """A resolved request for a sharding plan."""
 
     @property
-    def shape_hash(self) -> None:
-        """Plans of one graph are not carried over to another."""
-
-    @property
-    def profile(self) -> None:
-        """Nothing to compare with other problems by."""
-
-    @property
-    def is_reproducible(self) -> bool:
-        """Plans may be taken from the store."""
-        return False
-
-    @property
     def operations(self) -> int:
         """Operators of the graph, a repeated layer's counted once unless they are written out."""
         graph = self.resolved.graph

@@ -101,19 +101,6 @@ class ResolvedRequest(ResolvedSpec[TrainingSpec]):
     """A resolved request for a training plan."""
 
     @property
-    def shape_hash(self) -> None:
-        """A plan is searched from scratch."""
-
-    @property
-    def profile(self) -> None:
-        """Nothing to compare with other requests by."""
-
-    @property
-    def is_reproducible(self) -> bool:
-        """Plans may be taken from the store."""
-        return False
-
-    @property
     def gpus(self) -> int:
         """All GPUs of the cluster."""
         return self.resolved.cluster.gpus

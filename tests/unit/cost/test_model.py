@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.references import MEMORY_TEST_MODEL, PARAMETERS
 from planner.cost.model import Model, Norm, NormPlacement, PositionEmbeddings, read_model
 from planner.cost.model_presets import MODEL_ALIASES, MODEL_PRESETS
 from planner.cost.parameters import (
@@ -18,9 +19,7 @@ from planner.cost.parameters import (
 from planner.errors import SpecError
 from tests.unit.cost.checkpoints import CONFIGS, parameters
 
-PUBLISHED = {
-    "GPT-2": 124_439_808,
-    "GPT-2-XL": 1_557_611_200,
+PUBLISHED = PARAMETERS | {
     "GPT-3-175B": 174_604_259_328,
     "GPT-1.5B": 1_522_409_472,
     "GPT-1.7B": 1_652_230_656,
@@ -32,31 +31,6 @@ PUBLISHED = {
     "Megatron-175B": 174_615_846_912,
     "Megatron-530B": 529_600_819_200,
     "Megatron-1T": 1_008_038_758_400,
-    "BERT-Base": 109_482_240,
-    "BERT-Large": 335_141_888,
-    "Llama-2-7B": 6_738_415_616,
-    "Llama-2-13B": 13_015_864_320,
-    "Llama-2-70B": 68_976_648_192,
-    "Llama-3-8B": 8_030_261_248,
-    "Llama-3-70B": 70_553_706_496,
-    "Llama-3-405B": 405_853_388_800,
-    "Llama-3.2-1B": 1_235_814_400,
-    "Mistral-7B": 7_241_732_096,
-    "Mixtral-8x7B": 46_702_792_704,
-    "Qwen2.5-0.5B": 494_032_768,
-    "Qwen2.5-7B": 7_615_616_512,
-    "Qwen3-8B": 8_190_735_360,
-}
-
-# The two memory tests of Megatron-LM's gpt3_7b_*_memory_speed, whose sizes no paper has.
-MEGATRON_MEMORY_TEST = {
-    "layers": 32,
-    "hidden_size": 4096,
-    "heads": 32,
-    "kv_heads": 8,
-    "vocabulary": 131073,
-    "sequence": 8192,
-    "tied_embeddings": False,
 }
 SMALL = {"layers": 4, "hidden_size": 64, "heads": 4, "vocabulary": 1000, "sequence": 32}
 
@@ -113,7 +87,7 @@ def test_models_of_korthikanti_et_al(name: str, sizes: tuple[int, int, int]) -> 
 def test_bytes_of_parameters_against_megatrons_memory_test() -> None:
     """Allocated between iterations with 4 tensor and 2 data ranks and the distributed optimizer:
     bf16 with fp32 gradients takes 6 + 12/2 bytes, and 20,634,103,808 were measured on A100s."""
-    model = read_model(MEGATRON_MEMORY_TEST)
+    model = read_model(MEMORY_TEST_MODEL)
     assert count_parameters(model).total == 6_745_964_544
     held = model.layers * layer_shard(model, 4).total
     held += embedding_shard(model, 4) + head_shard(model, 4, shares_embedding=True)

@@ -320,3 +320,24 @@ def test_headroom_is_kept_by_every_plan_and_its_schedule() -> None:
     for device in document["best"]["schedule"]["problem"]["devices"]:
         assert device["activation_memory_bytes"] < 2 * 2**30
     assert any(note["what"] == "memory headroom" for note in document["assumptions"])
+
+
+def test_where_the_fastest_need_offloads_the_fastest_without_stands_beside() -> None:
+    """A quick path to the host makes offloads faster than recomputing; solved from the schedule
+    that was verified, the best is no slower than that."""
+    request = body(
+        search={"finalists": 1, "top": 1, "pipeline_parallel": [4]},
+        gpu={"memory_bytes": 3 * 2**29, "pcie_bytes_per_s": 3e11},
+        training={"micro_batch_size": 2},
+    )
+    answer, _ = answer_of(request)
+    first, last = answer["document"]["plans"]
+    assert first["offloading"] is not None
+    assert (last["offload"], last["offloading"]) == (False, None)
+    assert first["step_time_ns"] < last["step_time_ns"]
+    best = answer["document"]["best"]
+    assert best["rank"] == 1
+    assert best["step_time_ns"] <= first["verified"]["step_time_ns"]
+    started = best["schedule"]["provenance"]["started_from"]
+    assert started["kind"] == "verification"
+    assert any("offloads" in warning for warning in answer["document"]["warnings"])
