@@ -102,9 +102,10 @@ def infeasibility_lines(infeasibility: Document) -> list[str]:
         with_pins = _exact(infeasibility["least_memory_with_pins_bytes"])
         lines.append(f"With the pinned and without the forbidden strategies: {with_pins}.")
     lines.append(
-        "No larger number of devices was found that would do."
+        "No larger number of devices is known to do, of those up to "
+        f"{infeasibility['devices_searched']}; more were not tried."
         if fewest is None
-        else f"The fewest devices that would do: {fewest}."
+        else f"The fewest devices that are known to do: {fewest}; fewer may, with other plans."
     )
     if infeasibility["remedies"]:
         lines.append("What would help:")

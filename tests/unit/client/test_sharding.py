@@ -244,6 +244,7 @@ INFEASIBILITY = {
     "least_memory_bytes": 20 * GIB,
     "device_memory_bytes": 16 * GIB,
     "smallest_devices": 8,
+    "devices_searched": 8,
     "culprit": "mlp_up",
     "remedies": [
         {"change": "activation checkpointing", "memory_bytes": 15 * GIB, "fits": True},
@@ -257,13 +258,15 @@ def test_infeasibility_names_the_least_memory_and_the_ways_out() -> None:
         f"Infeasible: no plan fits into the 16.000 GiB ({16 * GIB} bytes) of a device.",
         f"The least that any plan keeps on a device: 20.000 GiB ({20 * GIB} bytes); "
         "mlp_up takes the largest part.",
-        "The fewest devices that would do: 8.",
+        "The fewest devices that are known to do: 8; fewer may, with other plans.",
         "What would help:",
         "  activation checkpointing: 15.000 GiB on a device, fits",
         "  ZeRO stage 3: 18.000 GiB on a device, does not fit",
     ]
     none = infeasibility_lines({**INFEASIBILITY, "smallest_devices": None, "remedies": []})
-    assert none[-1] == "No larger number of devices was found that would do."
+    assert none[-1] == (
+        "No larger number of devices is known to do, of those up to 8; more were not tried."
+    )
 
 
 def test_infeasibility_names_stage_pins_and_what_is_needed_for_a_moment() -> None:
