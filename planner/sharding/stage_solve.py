@@ -32,6 +32,8 @@ from planner.sharding.stages import StageGraph
 
 LONGEST_BASELINES_S = 10.0
 """For the ILPs of baselines, which nobody waits for longer than for the plan."""
+LATE_BASELINES_S = 1.0
+"""For preparing and comparing baselines after their time is up; later there are none."""
 
 
 class StageSolve:
@@ -110,7 +112,8 @@ class StageSolve:
         with suppress(Interrupted):
             setting = self._setting(alpha, found.plan.memory_bytes)
             step = setting.step_time(*self._unrestricted(formulation, found.plan.choice))
-            answer = replace(answer, step=step, baselines=comparison(setting))
+            answer = replace(answer, step=step)
+            answer = replace(answer, baselines=comparison(setting))
         return answer
 
     def _report(self, reporter: Reporter, answer: StageAnswer) -> None:
@@ -152,7 +155,12 @@ class StageSolve:
         return self._formulate(everything, communication="time")
 
     def _setting(self, alpha: float, plan_memory_bytes: int) -> Setting:
-        latest = time.monotonic() + LONGEST_BASELINES_S
+        deadline = min(self._budget.deadline, time.monotonic() + LONGEST_BASELINES_S)
+
+        def is_late() -> bool:
+            late = time.monotonic() >= deadline + LATE_BASELINES_S
+            return late or self._budget.should_stop()
+
         return Setting(
             formulation=self._free,
             timed=self._timed,
@@ -161,7 +169,7 @@ class StageSolve:
             limit_bytes=self._limit,
             precision=self._spec.training.precision,
             options=self._spec.options,
-            budget=replace(self._budget, deadline=min(self._budget.deadline, latest)),
+            budget=replace(self._budget, deadline=deadline, should_stop=is_late),
             plan_memory_bytes=plan_memory_bytes,
         )
 
