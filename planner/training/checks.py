@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from planner.cost.build import CostModel
 from planner.cost.degrees import tensor_degrees
 from planner.cost.training import read_training
 from planner.errors import SpecError
@@ -28,6 +29,8 @@ def check_choices(spec: TrainingSpec) -> None:
     apart = {name: v for name, v in spec.fixed.items() if name not in OF_DEGREES}
     one = {"pipeline_parallel": 1, "data_parallel": 1, "micro_batches": 1}
     training = read_training({**apart, **one}, model, cluster)
+    # Times beyond the formats are told here, where the client hears of it.
+    CostModel.of(model, cluster, training)
     tensor = tensor_degrees(model, cluster)
     _check(
         spec,

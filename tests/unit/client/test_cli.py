@@ -256,7 +256,9 @@ def test_an_infeasible_sharding_plan_has_its_own_exit_status(
     service.on(*POST_SHARDING, {**hit, "result": {"infeasibility": infeasible}})
     result = run("shard", sharding_file, "--wait")
     assert result.exit_code == 4
-    assert "The fewest devices that are known to do: 8; fewer may, with other plans." in result.stdout
+    assert (
+        "The fewest devices that are known to do: 8; fewer may, with other plans." in result.stdout
+    )
 
 
 @pytest.fixture

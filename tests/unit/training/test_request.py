@@ -215,3 +215,9 @@ def test_resolving_loads_no_solver() -> None:
 def test_the_small_request_is_as_written() -> None:
     assert body()["model"] == MODEL
     assert body()["cluster"]["gpu"] == GPU
+
+
+def test_rates_that_take_ages_are_refused_before_there_is_a_job() -> None:
+    cluster = {"gpu": "H100", "gpus_per_node": 8, "efficiency": {"compute": 1e-300}}
+    with pytest.raises(SpecError, match="above 2"):
+        resolve_request(body(cluster=cluster))

@@ -323,21 +323,22 @@ def test_headroom_is_kept_by_every_plan_and_its_schedule() -> None:
 
 
 def test_where_the_fastest_need_offloads_the_fastest_without_stands_beside() -> None:
-    """A quick path to the host makes offloads faster than recomputing; solved from the schedule
-    that was verified, the best is no slower than that."""
+    """A quick path to the host makes offloads faster than recomputing by prediction. Each finalist
+    is solved from the schedule that it was verified with, so that none ends up slower."""
     request = body(
         search={"finalists": 1, "top": 1, "pipeline_parallel": [4]},
         gpu={"memory_bytes": 3 * 2**29, "pcie_bytes_per_s": 3e11},
         training={"micro_batch_size": 2},
     )
-    answer, _ = answer_of(request)
+    answer, _ = answer_of(request, limit_s=20)
     first, last = answer["document"]["plans"]
     assert first["offloading"] is not None
     assert (last["offload"], last["offloading"]) == (False, None)
     assert first["step_time_ns"] < last["step_time_ns"]
+    assert first["schedule"]["makespan_ns"] <= first["verified"]["step_time_ns"]
     best = answer["document"]["best"]
-    assert best["rank"] == 1
     assert best["step_time_ns"] <= first["verified"]["step_time_ns"]
     started = best["schedule"]["provenance"]["started_from"]
     assert started["kind"] == "verification"
-    assert any("offloads" in warning for warning in answer["document"]["warnings"])
+    warned = any("offloads" in warning for warning in answer["document"]["warnings"])
+    assert warned == (best["rank"] == 1)
