@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from planner.sharding.instance import Plan
-from planner.sharding.proof import is_better
+from planner.sharding.proof import agrees, is_better
 from planner.sharding.stage_answer import StageAnswer
 from planner.sharding.verify import VERIFIER, find_violations
 
@@ -21,7 +21,8 @@ def certificate_of(answer: StageAnswer) -> dict[str, Any]:
     plan, apart = found.plan, answer.layers_apart
     assert plan is not None
     lower_bound = _bound_of_all_that_fit(answer, plan)
-    is_proven = plan.status == "optimal" and lower_bound == plan.lower_bound
+    is_best = plan.status == "optimal" or found.compared_peaks > 0
+    is_proven = is_best and lower_bound is not None and agrees(lower_bound, plan.objective)
     return {
         "verified": not find_violations(found.instance, plan),
         "verifier": VERIFIER,
@@ -39,9 +40,12 @@ def certificate_of(answer: StageAnswer) -> dict[str, Any]:
 
 def _bound_of_all_that_fit(answer: StageAnswer, plan: Plan) -> float | None:
     """The plan's bound, unless it only holds for plans that keep less than the devices have, so
-    that what is needed for a moment fits on top: others that keep more may fit as well."""
+    that what is needed for a moment fits on top: others that keep more may fit as well. The plan's
+    objective where all plans were compared, peaks included."""
     found, limit = answer.found, answer.limit_bytes
     kept = found.instance.device_memory_bytes
+    if found.compared_peaks:
+        return plan.objective
     if limit is None or kept is None or kept >= limit:
         return plan.lower_bound
     if found.bound_of_all is None or plan.lower_bound is None:
@@ -100,7 +104,7 @@ def _transient(answer: StageAnswer) -> Iterator[str]:
         return
     bound, plan = answer.found.bound_of_all, answer.found.plan
     assert plan is not None
-    if bound is not None and bound >= plan.objective:
+    if bound is not None and agrees(bound, plan.objective):
         return
     yield (
         f"among plans that keep at most {kept} of the {limit} bytes, so that what is needed for a "

@@ -143,11 +143,12 @@ def _best_fitting(
         objective = sums.objective(first.instance.alpha)
         bound = objective if search.compared else first.bound_of_all
         if found.plan is None or not _fits(found, limit_bytes) or objective < found.plan.objective:
-            status: Literal["optimal", "feasible"] = "optimal" if search.compared else "feasible"
+            # The instance knows of no peaks: within it, cheaper plans may well exist.
+            own = Plan(choice, objective, sums.memory_bytes, "feasible", first.bound_of_all)
             return replace(
                 first,
-                plan=Plan(choice, objective, sums.memory_bytes, status, bound),
-                status=status,
+                plan=own,
+                status="feasible",
                 peak_bytes=search.peak_bytes(choice),
                 bound_of_all=bound,
                 found_by="comparison" if search.compared else "local search",

@@ -86,7 +86,11 @@ def _ended_by(result: IlpResult) -> str:
     return result.ended_by
 
 
+def agrees(one: float, other: float) -> bool:
+    """Whether two objectives, or a bound and an objective, are the same, rounding aside."""
+    return abs(one - other) <= AGREES_WITHIN * max(1.0, abs(other))
+
+
 def is_better(plan: Plan, other: Plan) -> bool:
     """Whether the first costs less than the other, rounding aside."""
-    room = AGREES_WITHIN * max(1.0, abs(plan.objective))
-    return plan.objective < other.objective - room
+    return plan.objective < other.objective and not agrees(other.objective, plan.objective)
