@@ -8,6 +8,7 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
+from app.callers import ANYBODY, Caller
 from app.database import Database
 from app.errors import JobNotFound
 from app.services.estimates import Estimates
@@ -43,5 +44,10 @@ def _job_id(job_id: str) -> str:
         raise JobNotFound("A job's id is a UUID, and this is none.") from error
 
 
+def _caller() -> Caller:
+    return ANYBODY
+
+
 ServicesDep = Annotated[Services, Depends(_services)]
+CallerDep = Annotated[Caller, Depends(_caller)]
 JobId = Annotated[str, Depends(_job_id)]

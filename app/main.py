@@ -66,7 +66,7 @@ def create_app(
     database = Database(settings)
     publish = publisher(create_celery(settings)) if settings.broker_url else None
     dispatcher = Dispatcher(database, settings, publish)
-    submission = Submission(database, __version__, dispatcher.wake)
+    submission = Submission(database, settings, __version__, dispatcher.wake)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:

@@ -26,6 +26,10 @@ from app.database import clock_ms
 
 DEFAULT_TENANT = "default"
 DEFAULT_PRIORITY = 5
+SHARED = ""
+"""The scope of solves whose answers all tenants share that have not opted out."""
+SHORT, LONG = "short", "long"
+"""The queues, by expected cost: workers take `long` only where they are told to."""
 PIPELINE, SHARDING, TRAINING = "pipeline", "sharding", "training"
 """The kinds of a solve: a pipeline schedule, whose objective is in ns; a sharding plan, whose
 objective is in bytes; and a training plan, whose objective is the predicted step time in ns."""
@@ -54,7 +58,7 @@ IN_FLIGHT = (SolveState.QUEUED, SolveState.RUNNING)
 OVER = tuple(state for state in SolveState if state.is_over)
 
 
-def _listed(states: tuple[SolveState, ...]) -> str:
+def _listed(states: tuple[StrEnum, ...]) -> str:
     return ", ".join(f"'{state}'" for state in states)
 
 
@@ -69,6 +73,7 @@ SOLVE_CHECKS = {
     "failure_has_error": "(state = 'failed') = (error IS NOT NULL)",
     "counters": "attempt >= 0 AND crashes >= 0 AND losses >= 0 AND spent_ms >= 0",
     "priority": f"priority BETWEEN {LOWEST_PRIORITY} AND {HIGHEST_PRIORITY}",
+    "queue": f"queue IN ('{SHORT}', '{LONG}')",
 }
 JOB_CHECKS = {
     "cache": "cache IN ('miss', 'joined', 'hit')",
@@ -115,11 +120,13 @@ class Solve(Base):
             "uq_solves_reusable",
             "spec_hash",
             "engine",
+            "scope",
             unique=True,
             sqlite_where=text(REUSABLE_CONDITION),
             postgresql_where=text(REUSABLE_CONDITION),
         ),
         Index("ix_solves_queue", "state", "priority", "created_at", "id"),
+        Index("ix_solves_running", "tenant", "state"),
         Index("ix_solves_problem_hash", "problem_hash"),
         Index("ix_solves_shape", "shape_hash", "created_at"),
     )
@@ -135,6 +142,10 @@ class Solve(Base):
     profile: Mapped[str | None] = mapped_column(Text, deferred=True, deferred_raiseload=True)
     engine: Mapped[str] = mapped_column(String(32))
     solver_version: Mapped[str] = mapped_column(String(32))
+    # Whose job it was made for, and whose requests it may answer: `SHARED` or one tenant's.
+    tenant: Mapped[str] = mapped_column(String(64), default=DEFAULT_TENANT)
+    scope: Mapped[str] = mapped_column(String(64), default=SHARED)
+    queue: Mapped[str] = mapped_column(String(16), default=SHORT)
     spec: Mapped[str] = mapped_column(Text, deferred=True, deferred_raiseload=True)
     operations: Mapped[int] = mapped_column(BigInteger)
     time_limit_ms: Mapped[int] = mapped_column(BigInteger)
@@ -159,6 +170,8 @@ class Solve(Base):
     created_at: Mapped[int] = mapped_column(BigInteger, default=clock_ms())
     started_at: Mapped[int | None] = mapped_column(BigInteger)
     finished_at: Mapped[int | None] = mapped_column(BigInteger)
+    # When a request was last answered by it or joined it: answers nobody asks for expire.
+    asked_at: Mapped[int] = mapped_column(BigInteger, default=clock_ms())
     # Solver time of earlier attempts and of this one up to its last heartbeat.
     spent_ms: Mapped[int] = mapped_column(BigInteger, default=0)
 
@@ -219,3 +232,153 @@ class SolveLogLine(Base):
     seq: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
     at: Mapped[int] = mapped_column(BigInteger, default=clock_ms())
     line: Mapped[str] = mapped_column(Text)
+
+
+class SolveEvent(Base):
+    """A step of a solve: a change of state, or a better plan or bound. Numbers grow from 0."""
+
+    __tablename__ = "solve_events"
+
+    solve_id: Mapped[str] = mapped_column(ForeignKey("solves.id"), primary_key=True)
+    seq: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
+    at: Mapped[int] = mapped_column(BigInteger, default=clock_ms())
+    state: Mapped[str] = mapped_column(String(16))
+    attempt: Mapped[int] = mapped_column(Integer)
+    phase: Mapped[str | None] = mapped_column(String(64))
+    spent_ms: Mapped[int] = mapped_column(BigInteger)
+    best_objective: Mapped[int | None] = mapped_column(BigInteger)
+    lower_bound: Mapped[int | None] = mapped_column(BigInteger)
+    # Why a solve went back to the queue, for people.
+    detail: Mapped[str | None] = mapped_column(String(200))
+
+
+class Tenant(Base):
+    """What one tenant may do. A tenant without a row has the settings' limits."""
+
+    __tablename__ = "tenants"
+
+    name: Mapped[str] = mapped_column(String(64), primary_key=True)
+    # Whether its requests are answered by, and answer, those of others that share.
+    shares_answers: Mapped[bool] = mapped_column(default=True)
+    # Null = as the settings say.
+    max_queued: Mapped[int | None] = mapped_column(Integer)
+    max_running: Mapped[int | None] = mapped_column(Integer)
+    requests_per_minute: Mapped[int | None] = mapped_column(Integer)
+    created_at: Mapped[int] = mapped_column(BigInteger, default=clock_ms())
+
+
+class ApiKey(Base):
+    """A key of a tenant. Its secret is not stored, only the SHA-256 of it."""
+
+    __tablename__ = "api_keys"
+
+    id: Mapped[str] = mapped_column(String(16), primary_key=True)
+    tenant: Mapped[str] = mapped_column(String(64), index=True)
+    name: Mapped[str] = mapped_column(String(200))
+    secret_hash: Mapped[str] = mapped_column(String(64))
+    # Words from `app.callers.Scope`, with spaces between.
+    scopes: Mapped[str] = mapped_column(String(64))
+    created_at: Mapped[int] = mapped_column(BigInteger, default=clock_ms())
+    expires_at: Mapped[int | None] = mapped_column(BigInteger)
+    revoked_at: Mapped[int | None] = mapped_column(BigInteger)
+    last_used_at: Mapped[int | None] = mapped_column(BigInteger)
+
+
+class AuditEntry(Base):
+    """Something that a person did and may be asked about: keys, limits, cancels, purges."""
+
+    __tablename__ = "audit_entries"
+    __table_args__ = (Index("ix_audit_entries_tenant", "tenant", "id"),)
+
+    id: Mapped[int] = mapped_column(
+        BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True
+    )
+    at: Mapped[int] = mapped_column(BigInteger, default=clock_ms())
+    tenant: Mapped[str] = mapped_column(String(64))
+    # The id of the key, or how else the person came in.
+    actor: Mapped[str] = mapped_column(String(64))
+    action: Mapped[str] = mapped_column(String(64))
+    target: Mapped[str | None] = mapped_column(String(200))
+    detail: Mapped[str | None] = mapped_column(Text)
+    request_id: Mapped[str | None] = mapped_column(String(64))
+
+
+class Batch(Base):
+    """Requests that were posted together to be compared."""
+
+    __tablename__ = "batches"
+    __table_args__ = (Index("ix_batches_newest", "tenant", "created_at", "id"),)
+
+    id: Mapped[str] = mapped_column(String(36), primary_key=True)
+    tenant: Mapped[str] = mapped_column(String(64), default=DEFAULT_TENANT)
+    name: Mapped[str | None] = mapped_column(String(200))
+    created_at: Mapped[int] = mapped_column(BigInteger, default=clock_ms())
+
+
+class BatchJob(Base):
+    """A job of a batch, in the order in which they were posted."""
+
+    __tablename__ = "batch_jobs"
+
+    batch_id: Mapped[str] = mapped_column(ForeignKey("batches.id"), primary_key=True)
+    position: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
+    job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id"), index=True)
+
+
+class IdempotencyKey(Base):
+    """The `Idempotency-Key` of a request that was taken on, and what came of it."""
+
+    __tablename__ = "idempotency_keys"
+
+    tenant: Mapped[str] = mapped_column(String(64), primary_key=True)
+    key: Mapped[str] = mapped_column(String(255), primary_key=True)
+    # Of address and body: the same key with another request is a mistake of the client.
+    request_hash: Mapped[str] = mapped_column(String(64))
+    # The job or batch that it made.
+    made_id: Mapped[str] = mapped_column(String(36))
+    created_at: Mapped[int] = mapped_column(BigInteger, default=clock_ms())
+
+
+class DeliveryState(StrEnum):
+    """pending -> delivered | failed; `waiting` until the job is over."""
+
+    WAITING = "waiting"
+    PENDING = "pending"
+    DELIVERED = "delivered"
+    FAILED = "failed"
+
+
+class Webhook(Base):
+    """An address that is told when a job is over, and how the telling goes."""
+
+    __tablename__ = "webhooks"
+    __table_args__ = (
+        CheckConstraint(f"state IN ({_listed(tuple(DeliveryState))})", name="state"),
+        Index("ix_webhooks_due", "state", "not_before"),
+    )
+
+    id: Mapped[str] = mapped_column(String(36), primary_key=True)
+    job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id"), index=True)
+    url: Mapped[str] = mapped_column(Text)
+    # Signs what is sent (HMAC), so it cannot be stored as a hash. Null = the service's own.
+    secret: Mapped[str | None] = mapped_column(String(200), deferred=True, deferred_raiseload=True)
+    state: Mapped[str] = mapped_column(String(16), default=DeliveryState.WAITING)
+    attempts: Mapped[int] = mapped_column(Integer, default=0)
+    # Not tried before; whoever tries moves it on first, so that two never try at once.
+    not_before: Mapped[int] = mapped_column(BigInteger, default=0)
+    created_at: Mapped[int] = mapped_column(BigInteger, default=clock_ms())
+    finished_at: Mapped[int | None] = mapped_column(BigInteger)
+
+
+class WebhookAttempt(Base):
+    """One try to deliver: the delivery log."""
+
+    __tablename__ = "webhook_attempts"
+
+    webhook_id: Mapped[str] = mapped_column(ForeignKey("webhooks.id"), primary_key=True)
+    number: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
+    at: Mapped[int] = mapped_column(BigInteger, default=clock_ms())
+    duration_ms: Mapped[int] = mapped_column(Integer)
+    # The status that the receiver answered with, or else why there was none.
+    status: Mapped[int | None] = mapped_column(Integer)
+    error: Mapped[str | None] = mapped_column(String(200))

@@ -56,6 +56,9 @@ class Settings(BaseSettings):
         default=65_536, ge=1, description="Most GPUs to plan a training or to estimate for."
     )
     max_time_limit_s: float = Field(default=3600, gt=0, description="Largest solver time limit.")
+    short_time_limit_s: float = Field(
+        default=120, gt=0, description="A solve with a larger time limit waits in the queue `long`."
+    )
     max_wait_s: float = Field(default=60, ge=0, description="Cap of `Prefer: wait=N`.")
 
     lease_s: float = Field(default=10, gt=0, description="A worker silent for longer is lost.")

@@ -51,29 +51,42 @@ class JobRepository:
         self._session = session
 
     def add(
-        self, *, solve: Solve, name: str | None, tags: Iterable[str], priority: int, cache: str
+        self,
+        *,
+        solve: Solve,
+        tenant: str,
+        name: str | None,
+        tags: Iterable[str],
+        priority: int,
+        cache: str,
     ) -> Job:
         """A new job that waits for this solve."""
         job = Job(
-            id=str(uuid.uuid4()), solve_id=solve.id, name=name, priority=priority, cache=cache
+            id=str(uuid.uuid4()),
+            solve_id=solve.id,
+            tenant=tenant,
+            name=name,
+            priority=priority,
+            cache=cache,
         )
         self._session.add(job)
         self._session.flush()
         self._session.add_all(JobTag(job_id=job.id, tag=tag) for tag in tags)
         return job
 
-    def get(self, job_id: str) -> Job | None:
-        """The job alone."""
-        return self._session.get(Job, job_id)
+    def get(self, tenant: str, job_id: str) -> Job | None:
+        """The job alone, if it is this tenant's."""
+        statement = select(Job).where(Job.id == job_id, Job.tenant == tenant)
+        return self._session.scalars(statement).one_or_none()
 
-    def view(self, job_id: str) -> JobRow | None:
-        """The job with its solve."""
-        rows = self._rows(JobFilter(), 1, Job.id == job_id)
+    def view(self, tenant: str, job_id: str) -> JobRow | None:
+        """The job with its solve, if it is this tenant's."""
+        rows = self._rows(tenant, JobFilter(), 1, Job.id == job_id)
         return rows[0] if rows else None
 
-    def page(self, wanted: JobFilter, limit: int) -> list[JobRow]:
-        """Jobs that match, newest first."""
-        return self._rows(wanted, limit)
+    def page(self, tenant: str, wanted: JobFilter, limit: int) -> list[JobRow]:
+        """This tenant's jobs that match, newest first."""
+        return self._rows(tenant, wanted, limit)
 
     def cancel(self, job: Job, *, stops_solve: bool) -> None:
         """Detach the job from its solve."""
@@ -93,7 +106,7 @@ class JobRepository:
         return self._session.scalars(statement).one_or_none()
 
     def _rows(
-        self, wanted: JobFilter, limit: int, *conditions: ColumnElement[bool]
+        self, tenant: str, wanted: JobFilter, limit: int, *conditions: ColumnElement[bool]
     ) -> list[JobRow]:
         position = case(
             (Solve.state == SolveState.QUEUED, queue_position_query().scalar_subquery()),
@@ -102,7 +115,7 @@ class JobRepository:
         statement = (
             select(Job, Solve, JOB_STATE, STOPPING, position, clock_ms())
             .join(Solve, Job.solve_id == Solve.id)
-            .where(*conditions, *_conditions(wanted))
+            .where(Job.tenant == tenant, *conditions, *_conditions(wanted))
             .order_by(Job.created_at.desc(), Job.id.desc())
             .limit(limit)
         )

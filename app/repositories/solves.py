@@ -29,10 +29,11 @@ class SolveRepository:
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    def reusable(self, spec_hash: str, engine: str | None) -> Sequence[Solve]:
+    def reusable(self, spec_hash: str, engine: str | None, scope: str) -> Sequence[Solve]:
         """Solves that may answer this spec, by one engine or (None) by any."""
         statement = select(Solve).where(
             Solve.spec_hash == spec_hash,
+            Solve.scope == scope,
             Solve.reusable,
             Solve.state.in_((*IN_FLIGHT, *ANSWERED)),
         )
@@ -40,14 +41,21 @@ class SolveRepository:
             statement = statement.where(Solve.engine == engine)
         return self._session.scalars(statement).all()
 
-    def settled(self, problem_hash: str, engine: str | None, mip_gap: float) -> Solve | None:
+    def settled(
+        self, problem_hash: str, engine: str | None, mip_gap: float, scope: str
+    ) -> Solve | None:
         """The best answer of this problem that more time could not improve by more than the gap.
 
         By one engine or (None) by any; that nothing fits is the same whatever the engine.
         """
         statement = (
             select(Solve)
-            .where(Solve.problem_hash == problem_hash, Solve.reusable, _is_settled(mip_gap))
+            .where(
+                Solve.problem_hash == problem_hash,
+                Solve.scope == scope,
+                Solve.reusable,
+                _is_settled(mip_gap),
+            )
             .order_by(Solve.proven_optimal.desc(), Solve.best_objective, Solve.created_at, Solve.id)
             .limit(1)
         )
@@ -57,21 +65,30 @@ class SolveRepository:
             )
         return self._session.scalars(statement).one_or_none()
 
-    def best_plan(self, problem_hash: str) -> str | None:
-        """The solve with the best plan of this problem, in whatever state it is or ended."""
+    def best_plan(self, problem_hash: str, tenant: str) -> str | None:
+        """The solve made for this tenant with the best plan of this problem, in whatever state it
+        is or ended."""
         statement = (
             select(Solve.id)
-            .where(Solve.problem_hash == problem_hash, Solve.incumbent.is_not(None))
+            .where(
+                Solve.problem_hash == problem_hash,
+                Solve.tenant == tenant,
+                Solve.incumbent.is_not(None),
+            )
             .order_by(Solve.best_objective, Solve.created_at, Solve.id)
             .limit(1)
         )
         return self._session.scalars(statement).one_or_none()
 
-    def neighbours(self, shape_hash: str, limit: int) -> list[Neighbour]:
-        """The newest solves of this shape that have a plan, the newest first."""
+    def neighbours(self, shape_hash: str, tenant: str, limit: int) -> list[Neighbour]:
+        """The newest solves of this shape, made for this tenant, that have a plan, newest first."""
         statement = (
             select(Solve.id, Solve.profile)
-            .where(Solve.shape_hash == shape_hash, Solve.incumbent.is_not(None))
+            .where(
+                Solve.shape_hash == shape_hash,
+                Solve.tenant == tenant,
+                Solve.incumbent.is_not(None),
+            )
             .order_by(Solve.created_at.desc(), Solve.id.desc())
             .limit(limit)
         )
@@ -145,7 +162,9 @@ def queue_position_query() -> Select[int]:
             | ((ahead.c.created_at == Solve.created_at) & (ahead.c.id < Solve.id))
         ),
     )
-    return select(func.count() + 1).where(ahead.c.state == SolveState.QUEUED, before)
+    return select(func.count() + 1).where(
+        ahead.c.state == SolveState.QUEUED, ahead.c.tenant == Solve.tenant, before
+    )
 
 
 def _is_settled(mip_gap: float) -> ColumnElement[bool]:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
-from app.dependencies import JobId, ServicesDep
+from app.dependencies import CallerDep, JobId, ServicesDep
 from app.errors import (
     DatabaseUnavailable,
     InvalidRequest,
@@ -28,6 +28,7 @@ FOUND = problem_responses(JobNotFound, DatabaseUnavailable)
 
 @router.get("", responses=problem_responses(InvalidRequest, DatabaseUnavailable))
 def list_jobs(
+    caller: CallerDep,
     services: ServicesDep,
     state: SolveState | None = None,
     name: Text = None,
@@ -38,14 +39,14 @@ def list_jobs(
 ) -> JobPage:
     """Jobs that match all filters, newest first."""
     return services.jobs.page(
-        state=state, name=name, tag=tag, kind=kind, cursor=cursor, limit=limit
+        caller, state=state, name=name, tag=tag, kind=kind, cursor=cursor, limit=limit
     )
 
 
 @router.get("/{job_id}", responses=FOUND)
-def get_job(job_id: JobId, services: ServicesDep, response: Response) -> JobView:
+def get_job(job_id: JobId, caller: CallerDep, services: ServicesDep, response: Response) -> JobView:
     """How a job is getting on."""
-    view = services.jobs.view(job_id)
+    view = services.jobs.view(caller, job_id)
     if not view.state.is_over:
         response.headers["Retry-After"] = "1"
     return view
@@ -64,25 +65,26 @@ def get_job(job_id: JobId, services: ServicesDep, response: Response) -> JobView
         **problem_responses(JobNotFound, NoPlan, ResultNotReady, SolveFailed, DatabaseUnavailable),
     },
 )
-def get_job_result(job_id: JobId, services: ServicesDep) -> Response:
+def get_job_result(job_id: JobId, caller: CallerDep, services: ServicesDep) -> Response:
     """The result, once the job is over."""
-    return json_text(services.jobs.result(job_id))
+    return json_text(services.jobs.result(caller, job_id))
 
 
 @router.get("/{job_id}/log", responses=FOUND)
 def get_job_log(
     job_id: JobId,
+    caller: CallerDep,
     services: ServicesDep,
     offset: Annotated[int, Query(ge=0, le=2**31 - 1)] = 0,
 ) -> LogPage:
     """The solver's log, at most a page at a time."""
-    return services.jobs.log(job_id, offset)
+    return services.jobs.log(caller, job_id, offset)
 
 
 @router.delete("/{job_id}", responses=FOUND)
-def cancel_job(job_id: JobId, services: ServicesDep) -> JobView:
+def cancel_job(job_id: JobId, caller: CallerDep, services: ServicesDep) -> JobView:
     """Cancel a job. Its solve stops, keeping the best plan, if no other job waits for it.
 
     Cancelling again, or when the job is over, changes nothing and answers the same way.
     """
-    return services.jobs.cancel(job_id)
+    return services.jobs.cancel(caller, job_id)

@@ -9,6 +9,7 @@ from fastapi import Depends, Header, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse
 
+from app.callers import Caller
 from app.dependencies import Services
 from app.errors import (
     BodyTooLarge,
@@ -76,14 +77,18 @@ def responses(preview: str) -> dict[int | str, dict[str, Any]]:
 
 
 async def submit(
-    request: Request, services: Services, plans: PlanRequests[Any], manner: Manner
+    request: Request,
+    caller: Caller,
+    services: Services,
+    plans: PlanRequests[Any],
+    manner: Manner,
 ) -> Response:
     """Make a job of a request, and wait for it if that is asked for."""
     body = await read_json_object(request, services.settings.max_body_bytes)
     if manner.validate_only:
         return JSONResponse(await run_in_threadpool(plans.preview, body))
-    job_id = await run_in_threadpool(plans.submit, body, fresh=manner.fresh)
+    job_id = await run_in_threadpool(plans.submit, caller, body, fresh=manner.fresh)
     jobs = services.jobs
     wait_s = wanted_wait_s(manner.prefer, services.settings.max_wait_s)
-    await wait_until(lambda: run_in_threadpool(jobs.is_over, job_id), wait_s)
-    return submitted(await run_in_threadpool(jobs.outcome, job_id), waited_s=wait_s)
+    await wait_until(lambda: run_in_threadpool(jobs.is_over, caller, job_id), wait_s)
+    return submitted(await run_in_threadpool(jobs.outcome, caller, job_id), waited_s=wait_s)

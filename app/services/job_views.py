@@ -37,8 +37,8 @@ def job_view(row: JobRow) -> JobView:
         crashes=solve.crashes,
         losses=solve.losses,
         created_at=known_instant(job.created_at),
-        started_at=instant(solve.started_at),
-        finished_at=instant(_finished_at(row)),
+        started_at=instant(_not_before_the_job(row, solve.started_at)),
+        finished_at=instant(_not_before_the_job(row, _finished_at(row))),
         links=links_of(job.id),
     )
 
@@ -66,6 +66,13 @@ def _finished_at(row: JobRow) -> int | None:
     # A job that left a solve for which others still waited ended when it left.
     left = row.job.cancelled_at is not None and not row.job.stops_solve
     return row.job.cancelled_at if left else row.solve.finished_at
+
+
+def _not_before_the_job(row: JobRow, at: int | None) -> int | None:
+    """When another tenant's solve answers, what it did before this job came is not told."""
+    if at is None or row.solve.tenant == row.job.tenant:
+        return at
+    return max(at, row.job.created_at)
 
 
 def _gap(solve: Solve) -> float | None:

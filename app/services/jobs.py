@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sqlalchemy.orm import Session
 
+from app.callers import Caller
 from app.cursors import decode_cursor, encode_cursor
 from app.database import Database
 from app.errors import JobNotFound, NoPlan, ResultNotReady, SolveFailed
@@ -16,6 +17,7 @@ from app.repositories.logs import LogRepository
 from app.repositories.solves import SolveRepository
 from app.schemas.jobs import JobPage, JobView, LogPage
 from app.services.job_views import job_view
+from app.services.kept_plan import without_traces
 from app.services.transitions import PLAN_COLUMNS, cancel
 
 LOG_PAGE_LINES = 1000
@@ -36,13 +38,14 @@ class Jobs:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def view(self, job_id: str) -> JobView:
+    def view(self, caller: Caller, job_id: str) -> JobView:
         """The job without its result."""
         with self._database.reading() as session:
-            return job_view(_row(session, job_id))
+            return job_view(_row(session, caller, job_id))
 
     def page(
         self,
+        caller: Caller,
         *,
         state: SolveState | None,
         name: str | None,
@@ -55,7 +58,7 @@ class Jobs:
         before = None if cursor is None else decode_cursor(cursor)
         wanted = JobFilter(state=state, name=name, tag=tag, kind=kind, before=before)
         with self._database.reading() as session:
-            rows = JobRepository(session).page(wanted, limit + 1)
+            rows = JobRepository(session).page(caller.tenant, wanted, limit + 1)
         shown = rows[:limit]
         more = len(rows) > limit
         last = shown[-1].job if more else None
@@ -64,33 +67,36 @@ class Jobs:
             next_cursor=None if last is None else encode_cursor(last.created_at, last.id),
         )
 
-    def is_over(self, job_id: str) -> bool:
+    def is_over(self, caller: Caller, job_id: str) -> bool:
         """Whether the job has ended, by one light query."""
         with self._database.reading() as session:
-            return _row(session, job_id).state.is_over
+            return _row(session, caller, job_id).state.is_over
 
-    def outcome(self, job_id: str) -> JobOutcome:
+    def outcome(self, caller: Caller, job_id: str) -> JobOutcome:
         """The job with what it ended with."""
         with self._database.reading() as session:
-            row = _row(session, job_id)
+            row = _row(session, caller, job_id)
             view = job_view(row)
             if not row.state.is_over or not SolveState(row.solve.state).is_over:
                 return JobOutcome(view, None, None)
             solves = SolveRepository(session)
             error = solves.document(row.solve.id, Solve.error)
+            result = solves.document(row.solve.id, Solve.result)
+            if result is not None and row.solve.tenant != row.job.tenant:
+                result = without_traces(result)
             return JobOutcome(
                 view,
-                solves.document(row.solve.id, Solve.result),
+                result,
                 None if error is None else json.loads(error),
             )
 
-    def result(self, job_id: str) -> str:
+    def result(self, caller: Caller, job_id: str) -> str:
         """The result document as JSON text.
 
         Raises `ResultNotReady` until the job is over, `SolveFailed` if it failed and `NoPlan` if
         it was cancelled without a plan.
         """
-        outcome = self.outcome(job_id)
+        outcome = self.outcome(caller, job_id)
         view = outcome.view
         if not view.state.is_over:
             raise ResultNotReady(
@@ -106,10 +112,10 @@ class Jobs:
             members={"code": error["code"], "log_tail": error["log_tail"]},
         )
 
-    def log(self, job_id: str, offset: int) -> LogPage:
+    def log(self, caller: Caller, job_id: str, offset: int) -> LogPage:
         """Log lines from an offset on."""
         with self._database.reading() as session:
-            row = _row(session, job_id)
+            row = _row(session, caller, job_id)
             lines = LogRepository(session).read(row.solve.id, offset, LOG_PAGE_LINES)
         over = SolveState(row.solve.state).is_over and len(lines) < LOG_PAGE_LINES
         return LogPage(
@@ -118,16 +124,16 @@ class Jobs:
             over=over,
         )
 
-    def cancel(self, job_id: str) -> JobView:
+    def cancel(self, caller: Caller, job_id: str) -> JobView:
         """Detach the job; its solve stops, and keeps its best plan, if it was the last one."""
         with self._database.writing() as session:
-            self._detach(session, job_id)
+            self._detach(session, caller, job_id)
             session.flush()
-            return job_view(_row(session, job_id))
+            return job_view(_row(session, caller, job_id))
 
-    def _detach(self, session: Session, job_id: str) -> None:
+    def _detach(self, session: Session, caller: Caller, job_id: str) -> None:
         jobs = JobRepository(session)
-        job = jobs.get(job_id)
+        job = jobs.get(caller.tenant, job_id)
         if job is None:
             raise _no_such_job(job_id)
         solve = SolveRepository(session).lock(job.solve_id, *PLAN_COLUMNS)
@@ -145,8 +151,8 @@ class Jobs:
             solve.stop_requested = True
 
 
-def _row(session: Session, job_id: str) -> JobRow:
-    row = JobRepository(session).view(job_id)
+def _row(session: Session, caller: Caller, job_id: str) -> JobRow:
+    row = JobRepository(session).view(caller.tenant, job_id)
     if row is None:
         raise _no_such_job(job_id)
     return row

@@ -9,6 +9,8 @@ from app.models import PIPELINE
 from planner.pipeline.verify import VERIFIER
 from planner.version import __version__
 
+TRACES = ("started_from", "queue_seconds", "worker")
+
 
 def result_of_incumbent(
     spec: dict[str, Any],
@@ -91,3 +93,11 @@ def with_provenance(document: dict[str, Any], **entries: Any) -> str:
     """The result document as stored text, its provenance extended."""
     provenance = {**document.get("provenance", {}), **entries}
     return json.dumps({**document, "provenance": provenance}, separators=(",", ":"))
+
+
+def without_traces(result: str) -> str:
+    """A result as another tenant may see it: not from which plan it started, nor when and where
+    it was solved."""
+    document = json.loads(result)
+    known = document.get("provenance", {})
+    return with_provenance(document, **{name: None for name in TRACES if name in known})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar
 
+from app.callers import Caller
 from app.schemas.requests import split_body
 from app.services.limits import Limits
 from app.services.submission import JobOptions, Resolved, Submission
@@ -26,10 +27,10 @@ class PlanRequests(Generic[ResolvedT]):
         self._resolve = resolve
         self._limits = limits
 
-    def submit(self, body: Mapping[str, Any], *, fresh: bool) -> str:
+    def submit(self, caller: Caller, body: Mapping[str, Any], *, fresh: bool) -> str:
         """The id of the new job."""
         options, resolved = self._read(body)
-        return self._submission.submit(resolved, options, fresh=fresh)
+        return self._submission.submit(caller.tenant, resolved, options, fresh=fresh)
 
     def preview(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """What the request resolves to and what bounds it; nothing is queued."""

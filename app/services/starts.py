@@ -26,25 +26,25 @@ class Sought(Protocol):
     def profile(self) -> dict[str, Any] | None: ...
 
 
-def stored_start(session: Session, sought: Sought) -> str | None:
+def stored_start(session: Session, tenant: str, sought: Sought) -> str | None:
     """The start of a new solve as JSON text, or None where nothing stored would do.
 
     That is ``{"placement", "found_by", "schedule", "origin"}``, where `origin` has the `kind`
     (`same_problem`, `other_limit` or `nearest_profile`), the `job_id` whose plan it is, and the
     `distance` of the two problems. The best plan of the same problem comes before the plan of the
     nearest among the newest solves of the same shape. Kinds whose solves start from nothing stored
-    have no shape.
+    have no shape. Only solves that were made for the same tenant are looked at.
     """
     if sought.shape_hash is None or sought.profile is None:
         return None
     solves = SolveRepository(session)
-    same = solves.best_plan(sought.problem_hash)
+    same = solves.best_plan(sought.problem_hash, tenant)
     if same is not None:
         return _start(session, same, "same_problem", 0.0)
     profile = sought.profile
     near = [
         (distance(profile, known), known, neighbour.solve_id)
-        for neighbour in solves.neighbours(sought.shape_hash, NEIGHBOURS)
+        for neighbour in solves.neighbours(sought.shape_hash, tenant, NEIGHBOURS)
         for known in [json.loads(neighbour.profile)]
     ]
     if not near:

@@ -7,13 +7,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from app.database import Database, milliseconds
-from app.models import DEFAULT_PRIORITY, Job, Solve, SolveState
+from app.database import Database, clock_ms, milliseconds
+from app.models import DEFAULT_PRIORITY, LONG, SHORT, Job, Solve, SolveState
 from app.repositories.jobs import JobRepository
 from app.repositories.solves import SolveRepository
+from app.repositories.tenants import TenantRepository
 from app.services.starts import Sought, stored_start
+from app.settings import Settings
 
 MAX_TRIES = 50
 
@@ -67,14 +70,25 @@ class _Overtaken(Exception):
 class Submission:
     """Makes the job of a request. `wake` tells the dispatcher that something was queued."""
 
-    def __init__(self, database: Database, solver_version: str, wake: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        database: Database,
+        settings: Settings,
+        solver_version: str,
+        wake: Callable[[], None],
+    ) -> None:
         self._database = database
+        self._settings = settings
         self._version = solver_version
         self._wake = wake
 
-    def submit(self, resolved: Resolved, options: JobOptions, *, fresh: bool) -> str:
+    def submit(self, tenant: str, resolved: Resolved, options: JobOptions, *, fresh: bool) -> str:
         """The id of the new job; with `fresh` no stored or running solve answers it."""
-        columns = _columns(resolved, self._version)
+        columns = {
+            **_columns(resolved, self._version),
+            "tenant": tenant,
+            "queue": queue_of(resolved.time_limit_s, self._settings),
+        }
         for _ in range(MAX_TRIES):
             try:
                 with self._database.writing() as session:
@@ -95,28 +109,34 @@ class Submission:
         fresh: bool,
     ) -> Job:
         solves = SolveRepository(session)
+        tenant = str(columns["tenant"])
+        scope = TenantRepository(session).scope_of(tenant)
+        columns = {**columns, "scope": scope}
         engine = resolved.engine if fresh or resolved.engine_named else None
-        known = solves.reusable(resolved.spec_hash, engine)
+        known = solves.reusable(resolved.spec_hash, engine, scope)
         if fresh:
             return self._queue(session, columns, options, retired=known, started_from=None)
         # Which plan within a gap is stored is chance; a reproducible answer must not depend on it.
         mip_gap = 0.0 if resolved.is_reproducible else resolved.mip_gap
-        settled = solves.settled(resolved.problem_hash, engine, mip_gap)
+        settled = solves.settled(resolved.problem_hash, engine, mip_gap, scope)
         choice = choose(known, settled, self._version)
         chosen = choice.answer or choice.in_flight
         if chosen is not None:
-            return self._attach(session, chosen.id, options)
+            return self._attach(session, tenant, chosen.id, options)
         retired = [solve for solve in choice.stale if solve.engine == resolved.engine]
-        started_from = None if resolved.is_reproducible else stored_start(session, resolved)
+        started_from = None
+        if not resolved.is_reproducible:
+            started_from = stored_start(session, tenant, resolved)
         return self._queue(session, columns, options, retired=retired, started_from=started_from)
 
-    def _attach(self, session: Session, solve_id: str, options: JobOptions) -> Job:
+    def _attach(self, session: Session, tenant: str, solve_id: str, options: JobOptions) -> Job:
         solve = SolveRepository(session).lock_reusable(solve_id)
         if solve is None:
             raise _Overtaken
         SolveRepository(session).raise_priority(solve, options.priority)
+        solve.asked_at = session.scalars(select(clock_ms())).one()
         cache: Cache = "hit" if SolveState(solve.state).is_over else "joined"
-        return _add_job(session, solve, options, cache)
+        return _add_job(session, tenant, solve, options, cache)
 
     def _queue(
         self,
@@ -134,7 +154,12 @@ class Submission:
         )
         if solve is None:
             raise _Overtaken
-        return _add_job(session, solve, options, "miss")
+        return _add_job(session, solve.tenant, solve, options, "miss")
+
+
+def queue_of(time_limit_s: float, settings: Settings) -> str:
+    """The queue of a solve, by what it may cost at most: its time limit."""
+    return SHORT if time_limit_s <= settings.short_time_limit_s else LONG
 
 
 def choose(known: Sequence[Solve], settled: Solve | None, solver_version: str) -> Choice:
@@ -193,12 +218,14 @@ def _json(document: Mapping[str, Any]) -> str:
 
 def _add_job(
     session: Session,
+    tenant: str,
     solve: Solve,
     options: JobOptions,
     cache: Cache,
 ) -> Job:
     return JobRepository(session).add(
         solve=solve,
+        tenant=tenant,
         name=options.name,
         tags=options.tags,
         priority=options.priority,
