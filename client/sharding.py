@@ -90,7 +90,6 @@ def infeasibility_lines(infeasibility: Document) -> list[str]:
     limit, least = infeasibility["device_memory_bytes"], infeasibility["least_memory_bytes"]
     stage = infeasibility.get("stage")
     where = "" if stage is None else f" of stage {stage} ({infeasibility['layers']} layers)"
-    fewest = infeasibility["smallest_devices"]
     lines = [
         f"Infeasible: no plan{where} fits into the {_exact(limit)} of a device.",
         f"The least that any plan keeps on a device: {_exact(least)}; "
@@ -101,16 +100,27 @@ def infeasibility_lines(infeasibility: Document) -> list[str]:
     if infeasibility.get("pins_are_the_reason"):
         with_pins = _exact(infeasibility["least_memory_with_pins_bytes"])
         lines.append(f"With the pinned and without the forbidden strategies: {with_pins}.")
-    lines.append(
-        "No larger number of devices is known to do, of those up to "
-        f"{infeasibility['devices_searched']}; more were not tried."
-        if fewest is None
-        else f"The fewest devices that are known to do: {fewest}; fewer may, with other plans."
-    )
+    lines.append(_fewest_devices(infeasibility))
     if infeasibility["remedies"]:
         lines.append("What would help:")
         lines += [f"  {_remedy(remedy)}" for remedy in infeasibility["remedies"]]
     return lines
+
+
+def _fewest_devices(infeasibility: Document) -> str:
+    fewest = infeasibility["smallest_devices"]
+    if fewest is None:
+        return (
+            "No larger number of devices is known to do, of those up to "
+            f"{infeasibility['devices_searched']}; more were not tried."
+        )
+    # Answers of older planners do not say what is proven of fewer devices.
+    if infeasibility.get("fewer_devices_ruled_out"):
+        return (
+            f"The fewest devices that do: {fewest}; on any number between those asked for and "
+            "that, every plan keeps too much."
+        )
+    return f"The fewest devices that are known to do: {fewest}; fewer may, with other plans."
 
 
 def provenance_lines(provenance: Document) -> list[str]:

@@ -41,7 +41,7 @@ def certificate_of(answer: StageAnswer) -> dict[str, Any]:
 def _bound_of_all_that_fit(answer: StageAnswer, plan: Plan) -> float | None:
     """The plan's bound, unless it only holds for plans that keep less than the devices have, so
     that what is needed for a moment fits on top: others that keep more may fit as well. The plan's
-    objective where all plans were compared, peaks included."""
+    objective where the cheapest plans were looked at in order, peaks included."""
     found, limit = answer.found, answer.limit_bytes
     kept = found.instance.device_memory_bytes
     if found.compared_peaks:
@@ -97,8 +97,8 @@ def _transient(answer: StageAnswer) -> Iterator[str]:
     limit, kept = answer.limit_bytes, answer.found.instance.device_memory_bytes
     if answer.found.found_by == "local search" and answer.found.status != "optimal":
         yield (
-            "found by local search among plans whose predicted peak fits; the bound leaves out "
-            "what is needed for a moment"
+            "found by local search among plans whose predicted peak fits; the bound knows what is "
+            "needed for a moment of the cheapest plans only"
         )
     if limit is None or kept is None or kept >= limit:
         return

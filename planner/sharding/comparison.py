@@ -28,7 +28,8 @@ class Setting:
     """Everything that plans of one stage are compared under.
 
     `timed` is `formulation` with its communication in time. Neither knows pins or prohibitions:
-    those bind the plan, not the others. `plan_memory_bytes` is what the plan keeps.
+    those bind the plan, not the others. `plan` has the plan's strategies in their numbers, and
+    `plan_memory_bytes` is what it keeps.
     """
 
     formulation: Formulation
@@ -39,6 +40,7 @@ class Setting:
     precision: str
     options: SolveOptions
     budget: Budget
+    plan: Sequence[int]
     plan_memory_bytes: int
 
     def step_time(self, formulation: Formulation, choice: Sequence[int]) -> StepTime:
@@ -69,7 +71,7 @@ def all_baselines(setting: Setting) -> list[Baseline]:
     return [
         megatron(formulation),
         least_communication(formulation, limit, options, budget),
-        least_time(setting.timed, setting.precision, limit, options, budget),
+        least_time(setting.timed, setting.precision, limit, options, budget, setting.plan),
         data_parallel(formulation),
         fully_sharded(sharded),
     ]
@@ -134,15 +136,28 @@ def _row(
         "communication_bytes": sums.communication_bytes,
         "resharding_bytes": sums.resharding_bytes,
         "objective": sums.objective(setting.alpha),
-        "note": None
-        if memory_bytes >= setting.plan_memory_bytes
-        else _why_it_keeps_less(setting, baseline),
+        "note": _note(setting, baseline, memory_bytes, peak_bytes),
         "predicted_step_ns": round(step_s * NS_PER_S),
         "relative_throughput": relative_throughput(step_s, reference_s),
         "strategies": [
             own.strategies[number][chosen].name for number, chosen in enumerate(baseline.choice)
         ],
     }
+
+
+def _note(setting: Setting, baseline: Baseline, memory_bytes: int, peak_bytes: int) -> str | None:
+    """What might surprise: how it was chosen, that only its peak is too high, that it keeps less
+    than the plan."""
+    notes = [] if baseline.note is None else [baseline.note]
+    limit = setting.limit_bytes
+    has_objective = baseline.is_proven is not None
+    if has_objective and not notes and limit is not None and memory_bytes <= limit < peak_bytes:
+        notes.append(
+            "what is kept fits, but the predicted peak does not, which its objective leaves out."
+        )
+    if memory_bytes < setting.plan_memory_bytes:
+        notes.append(_why_it_keeps_less(setting, baseline))
+    return " ".join(notes) or None
 
 
 def _why_it_keeps_less(setting: Setting, baseline: Baseline) -> str:

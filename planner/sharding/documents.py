@@ -144,7 +144,7 @@ def read_graph(raw: Mapping[str, Any], path: Path = ("graph",)) -> Graph:
         reader.add_input(_tensor(tensor), ("inputs", place))
     for place, operator in enumerate(document.operators):
         outputs = tuple(map(_tensor, operator.outputs))
-        reader.add_operator(_operator(operator), outputs, ("operators", place))
+        reader.add_operator(_operator(operator, place), outputs, ("operators", place))
     if document.repeat is None:
         return reader.graph(None)
     return reader.graph(Repeat(**document.repeat.model_dump()))
@@ -154,7 +154,7 @@ def _tensor(document: TensorDocument) -> Tensor:
     return Tensor(document.name, tuple(document.shape), document.dtype)
 
 
-def _operator(document: OperatorDocument) -> Operator:
+def _operator(document: OperatorDocument, place: int) -> Operator:
     return Operator(
         name=document.name,
         kind=document.kind,
@@ -165,6 +165,7 @@ def _operator(document: OperatorDocument) -> Operator:
             for parameter in document.parameters
         ),
         attributes=document.attributes,
+        place=place,
     )
 
 

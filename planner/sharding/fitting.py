@@ -1,30 +1,36 @@
-"""Plans whose predicted peak fits, by local search: no ILP knows what is held for a moment."""
+"""The best plan whose predicted peak fits: no ILP knows what is held for a moment.
+
+Plans are looked at from the cheapest on, so that the first that fits is the best of all. Where too
+many cheaper ones do not fit, local search finds what it can, and the bound says what is left.
+"""
 
 from __future__ import annotations
 
-import itertools
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from planner.sharding.build import Formulation
-from planner.sharding.instance import Instance, totals
-from planner.sharding.peak import predicted_peak_bytes
-from planner.sharding.tables import CostTables, Weights
+from planner.sharding.cheapest_first import CheapestFirst, Choice
+from planner.sharding.elimination_problem import TooLarge
+from planner.sharding.fitting_search import FittingSearch
+from planner.sharding.instance import Instance
+from planner.sharding.tried import LEAST_GAIN, Tried
 
-Choice = tuple[int, ...]
-
-MOST_SWEEPS = 20
 FEW_PLANS = 10_000
+"""Of these all are looked at."""
+MOST_IN_ORDER = 2_000
+"""Plans that are looked at in order where there are more: a second for one layer."""
+IN_ORDER_SHARE = 0.4
+"""Of the time, as long as local search may still be needed."""
 
 
 class Fitting:
     """A search for the best plan that neither keeps nor ever holds more than `limit_bytes`.
 
-    From each start one operator's strategy after the other is changed: first to lower what is too
-    much, then, within the limit, to lower the objective. `least_needed_bytes` is the least memory,
-    kept or held for a moment, of all plans that were looked at for that. `compared` is how many
-    plans there are where none is better than the one found, else 0.
+    `compared` is how many plans were looked at in order of their objective if none is better than
+    the one found, else 0. No plan that fits costs less than `bound`, where there is one.
     """
 
     def __init__(
@@ -35,102 +41,60 @@ class Fitting:
         deadline: float,
         should_stop: Callable[[], bool],
     ) -> None:
-        self._formulation = formulation
-        self._instance = instance
-        self._limit = limit_bytes
-        self._deadline = deadline
-        self._should_stop = should_stop
-        self._costs = CostTables(instance)
-        self._weights = Weights(1.0, instance.alpha)
-        self._own = self._costs.weighted(self._weights)
-        self._peaks: dict[Choice, int] = {}
-        self.least_needed_bytes: int | None = None
+        self._instance = replace(instance, device_memory_bytes=limit_bytes)
+        self._tried = Tried(formulation, self._instance, deadline, should_stop)
+        self._is_few = (
+            math.prod(len(operator.strategies) for operator in self._instance.operators)
+            <= FEW_PLANS
+        )
+        self._looked_at = 0
         self.compared = 0
+        self.bound: float | None = None
 
-    def run(self, starts: Sequence[Choice]) -> Choice | None:
-        """The best plan found that fits; None if none was. Where there are few plans in all, they
-        are looked at from the cheapest on, so that none is better."""
-        sizes = [len(memory) for memory in self._costs.memory]
-        if math.prod(sizes) <= FEW_PLANS:
-            cheapest_first = sorted(itertools.product(*map(range, sizes)), key=self._objective)
-            for cheapest in cheapest_first:
-                if self._excess_bytes(cheapest) <= 0:
-                    self.compared = len(cheapest_first)
-                    return cheapest
-                if self._is_over():
-                    break
-        fitting = []
-        for start in dict.fromkeys(starts):
-            choice = self._made_to_fit(start)
-            if choice is not None:
-                fitting.append(self._improved(choice))
-            if self._is_over():
-                break
-        return min(fitting, key=self._objective, default=None)
+    @property
+    def least_needed_bytes(self) -> int | None:
+        """The least memory, kept or held for a moment, of all plans that were looked at."""
+        return self._tried.least_needed_bytes
 
     def peak_bytes(self, choice: Choice) -> int:
         """The predicted peak of a plan."""
-        if choice not in self._peaks:
-            self._peaks[choice] = predicted_peak_bytes(self._formulation, choice)
-        return self._peaks[choice]
+        return self._tried.peak_bytes(choice)
 
-    def _is_over(self) -> bool:
-        return time.monotonic() >= self._deadline or self._should_stop()
+    def run(self, starts: Sequence[Choice]) -> Choice | None:
+        """The best plan found that fits; None if none was."""
+        tried = self._tried
+        for start in dict.fromkeys(starts):
+            tried.fits(start)
+            if tried.is_over():
+                return tried.best
+        self._look_in_order()
+        none_fits = self._is_few and self.bound == math.inf
+        if not self.compared and not none_fits and not tried.is_over():
+            FittingSearch(tried).run(starts)
+            if self.bound is not None and tried.best_objective <= self.bound * (1 + LEAST_GAIN):
+                self.compared = self._looked_at
+        return tried.best
 
-    def _kept_bytes(self, choice: Choice) -> int:
-        return sum(int(sizes[k]) for sizes, k in zip(self._costs.memory, choice, strict=True))
-
-    def _excess_bytes(self, choice: Choice) -> int:
-        needed = max(self._kept_bytes(choice), self.peak_bytes(choice))
-        if self.least_needed_bytes is None or needed < self.least_needed_bytes:
-            self.least_needed_bytes = needed
-        return needed - self._limit
-
-    def _objective(self, choice: Choice) -> float:
-        return totals(self._instance, choice).objective(self._instance.alpha)
-
-    def _made_to_fit(self, choice: Choice) -> Choice | None:
-        excess = self._excess_bytes(choice)
-        for _ in range(MOST_SWEEPS):
-            before = excess
-            for v, k in self._changes():
-                if excess <= 0:
-                    return choice
-                if self._is_over():
-                    return None
-                changed = (*choice[:v], k, *choice[v + 1 :])
-                found = self._excess_bytes(changed)
-                if found < excess:
-                    choice, excess = changed, found
-            if excess == before:
+    def _look_in_order(self) -> None:
+        """Look at the cheapest plans until one fits, or none that is left is better than the best
+        so far."""
+        tried = self._tried
+        instance, most, until = self._instance, MOST_IN_ORDER, tried.deadline
+        if self._is_few:
+            # All are looked at: those that keep too much count as well for the least needed.
+            instance, most = replace(instance, device_memory_bytes=None), FEW_PLANS
+        else:
+            until -= (1 - IN_ORDER_SHARE) * (until - time.monotonic())
+        try:
+            in_order = CheapestFirst(instance, lambda: tried.is_over(until))
+        except TooLarge:
+            return
+        for value, choice in in_order:
+            self._looked_at += 1
+            if value >= tried.worth_less_than or tried.fits(choice):
+                self.compared = self._looked_at
+                self.bound = value
+                return
+            if self._looked_at == most or tried.is_over(until):
                 break
-        return choice if excess <= 0 else None
-
-    def _changes(self) -> Iterator[tuple[int, int]]:
-        """Each operator with each of its strategies."""
-        for v, sizes in enumerate(self._costs.memory):
-            yield from ((v, k) for k in range(len(sizes)))
-
-    def _improved(self, choice: Choice) -> Choice:
-        for _ in range(MOST_SWEEPS):
-            before = choice
-            for v in range(len(choice)):
-                choice = self._improved_at(choice, v)
-                if self._is_over():
-                    return choice
-            if choice == before:
-                break
-        return choice
-
-    def _improved_at(self, choice: Choice, v: int) -> Choice:
-        """With the cheapest strategy of one operator that fits."""
-        value = self._own[v].copy()
-        for w in self._costs.pairs[v]:
-            value += self._costs.weighted_pair(self._weights, v, w)[:, choice[w]]
-        for k in value.argsort(kind="stable").tolist():
-            if value[k] >= value[choice[v]]:
-                break
-            changed = (*choice[:v], k, *choice[v + 1 :])
-            if self._kept_bytes(changed) <= self._limit and self.peak_bytes(changed) <= self._limit:
-                return changed
-        return choice
+        self.bound = min(in_order.least_left, tried.best_objective)

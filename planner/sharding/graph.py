@@ -72,7 +72,8 @@ class Operator:
     """One node. `inputs` and `outputs` are names of tensors.
 
     `attributes` are what the kind needs beside the shapes (`heads`, `column_units`, `experts`, …);
-    each kind's module says which.
+    each kind's module says which. `place` is the operator's number in the document that it was
+    read from, for messages about it; two operators that differ in it alone are the same.
     """
 
     name: str
@@ -81,6 +82,7 @@ class Operator:
     outputs: tuple[str, ...]
     parameters: tuple[Parameter, ...] = ()
     attributes: Mapping[str, Attribute] = field(default_factory=dict)
+    place: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

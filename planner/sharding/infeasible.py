@@ -12,7 +12,7 @@ from planner.sharding.graph import Graph
 from planner.sharding.known_peak import lowest_known_peak_bytes
 from planner.sharding.least_memory import Least, checkpointed, least_memory
 from planner.sharding.operators.rule import RuleOptions
-from planner.sharding.smallest_devices import smallest_devices
+from planner.sharding.smallest_devices import Fewest
 from planner.sharding.training import ShardingTraining
 
 CHECKPOINTING = "checkpointing"
@@ -25,22 +25,23 @@ def explain_shortage(
     limit_bytes: int,
     rule_options: RuleOptions,
     training: ShardingTraining,
+    fewest: Fewest,
 ) -> dict[str, Any]:
     """The `infeasibility` part of an answer.
 
     `formulation` has all strategies, pinned or not; `layered` is the same with layers folded, which
-    checkpointing has to know. `devices_searched` is the largest number of devices that was tried.
+    checkpointing has to know. `fewest` is what a search among larger numbers of devices came to.
     """
     least = least_memory(formulation)
-    found, searched = smallest_devices(formulation, limit_bytes, rule_options)
     return {
         "device_memory_bytes": limit_bytes,
         "least_memory_bytes": least.total_bytes,
         "least_states_bytes": least.states_bytes,
         "least_activation_bytes": least.activation_bytes,
         "culprit": least.name,
-        "smallest_devices": found,
-        "devices_searched": searched,
+        "smallest_devices": fewest.devices,
+        "devices_searched": fewest.searched,
+        "fewer_devices_ruled_out": fewest.fewer_ruled_out,
         "remedies": [
             _remedy(change, changed, own, limit_bytes)
             for change, changed, own in _remedies(layered, rule_options, training)
@@ -56,7 +57,8 @@ def _remedy(change: str, changed: Formulation, least: Least, limit_bytes: int) -
     if CHECKPOINTING in change or kept > limit_bytes:
         return {**described, "fits": kept <= limit_bytes}
     peak = lowest_known_peak_bytes(changed, limit_bytes)
-    return {**described, "predicted_peak_bytes": peak, "fits": peak <= limit_bytes}
+    fits = peak is not None and peak <= limit_bytes
+    return {**described, "predicted_peak_bytes": peak, "fits": fits}
 
 
 def _remedies(

@@ -7,8 +7,9 @@ until its backward has run, gradients until they have been taken. States are hel
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
+from typing import TypeVar
 
 from planner.cost.memory import ceil_div
 from planner.sharding.build import Formulation
@@ -17,14 +18,17 @@ from planner.sharding.costs import OperatorCosts
 from planner.sharding.folding import layer_operators, reached_from
 from planner.sharding.graph import Operator
 from planner.sharding.layout import Layout
-from planner.sharding.pieces import Memory, Piece
+from planner.sharding.pieces import Arrival, Key, Memory, Piece, Record
 from planner.sharding.strategies import Strategy
 
-Key = tuple[str, int]
-"""A tensor and the layer that it belongs to; -1 and the number of layers for what is outside."""
+Each = TypeVar("Each")
 
 SHARES_GRADIENT = ("add",)
 """Kinds that hand on the gradient that they are given: their inputs share it."""
+MOST_LAYERS, MEASURED_LAYER = 5, 2
+"""That are played of identical ones. The one in the middle has two on either side, as those in
+place of which it counts have: the first and the last differ, since other operators are beside them.
+"""
 
 
 def predicted_peak_bytes(
@@ -37,28 +41,6 @@ def predicted_peak_bytes(
     `zero_grad(set_to_none=True)`.
     """
     return _Step(formulation, choice, resident_gradients).run()
-
-
-@dataclass(slots=True)
-class _Record:
-    """What the backward of an operator needs to know."""
-
-    number: int
-    inputs: list[Key]
-    outputs: list[Key]
-    kept: list[Piece]
-    arrivals: list[_Arrival] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class _Arrival:
-    """An input that came in another layout: its bytes in both, and the change of its gradient."""
-
-    key: Key
-    had: Layout
-    wanted: Layout
-    had_bytes: int
-    wanted_bytes: int
 
 
 class _Step:
@@ -83,10 +65,13 @@ class _Step:
             if self._graph.repeat
             else frozenset()
         )
+        count = self._graph.repeat.count if self._graph.repeat else 1
+        self._layers = min(count, MOST_LAYERS)
+        self._left_out = count - self._layers
         self._memory = Memory(self._states_bytes())
         self._tensors: dict[Key, Piece] = {}
         self._gradients: dict[Key, Piece] = {}
-        self._records: list[_Record] = []
+        self._records: list[Record] = []
         self._readers_left: dict[Key, int] = {}
 
     def run(self) -> int:
@@ -102,15 +87,28 @@ class _Step:
             size = self._bytes(key[0], self._output_layout(key[0]))
             self._gradients[key] = self._memory.hold(self._memory.new(size))
         before = self._memory.now
-        for number, layer in order:
-            self._forward(number, layer)
+        self._play(order, lambda each: each[1], lambda each: self._forward(*each))
         for key in ends:
             self._memory.drop(self._tensors.pop(key))
         kept = self._memory.now - before
-        for record in reversed(self._records):
-            self._backward(record)
+        self._play(self._records[::-1], lambda record: record.layer, self._backward)
         others = self._formulation.settings.micro_batches_in_flight - 1
         return self._memory.most + others * kept
+
+    def _play(
+        self, order: Sequence[Each], layer_of: Callable[[Each], int], play: Callable[[Each], None]
+    ) -> None:
+        """What one layer in the middle adds to what is held, or takes away, those left out do too.
+
+        From layer to layer it rises or falls alike, so that none of those left out ever holds more
+        than both of the layers that are played around them.
+        """
+        for layer, group in groupby(order, layer_of):
+            before = self._memory.now
+            for each in group:
+                play(each)
+            if layer == MEASURED_LAYER:
+                self._memory.now += self._left_out * (self._memory.now - before)
 
     def _states_bytes(self) -> int:
         total = 0
@@ -130,8 +128,8 @@ class _Step:
             return
         around = self._layer | self._behind
         yield from ((v, -1) for v in range(count) if v not in around)
-        yield from ((v, number) for number in range(repeat.count) for v in sorted(self._layer))
-        yield from ((v, repeat.count) for v in sorted(self._behind))
+        yield from ((v, number) for number in range(self._layers) for v in sorted(self._layer))
+        yield from ((v, self._layers) for v in sorted(self._behind))
 
     def _inputs(self, number: int, layer: int) -> list[Key]:
         return [
@@ -144,12 +142,12 @@ class _Step:
         repeat = self._graph.repeat
         if repeat is None:
             return tensor, -1
-        if tensor == repeat.input and 0 < layer < repeat.count:
+        if tensor == repeat.input and 0 < layer < self._layers:
             return repeat.output, layer - 1
         producer = self._graph.producer_of[tensor]
         if producer in self._layer:
-            return tensor, min(layer, repeat.count - 1)
-        return tensor, repeat.count if producer in self._behind else -1
+            return tensor, min(layer, self._layers - 1)
+        return tensor, self._layers if producer in self._behind else -1
 
     def _output_layout(self, tensor: str) -> Layout:
         producer = self._graph.producer_of[tensor]
@@ -163,7 +161,7 @@ class _Step:
     def _forward(self, number: int, layer: int) -> None:
         operator, strategy = self._graph.operators[number], self._strategies[number]
         keys = self._inputs(number, layer)
-        record = _Record(number, keys, [], [])
+        record = Record(number, layer, keys, [], [])
         arrived = {
             key: self._arrive(record, operator, strategy, key, tensor)
             for key, tensor in zip(keys, dict.fromkeys(operator.inputs), strict=True)
@@ -194,7 +192,7 @@ class _Step:
         self._records.append(record)
 
     def _arrive(
-        self, record: _Record, operator: Operator, strategy: Strategy, key: Key, tensor: str
+        self, record: Record, operator: Operator, strategy: Strategy, key: Key, tensor: str
     ) -> Piece:
         """The input in the layout that the operator wants: the same piece, or a new one."""
         had = self._output_layout(key[0])
@@ -203,7 +201,7 @@ class _Step:
         if change_of(had, wanted) == "same":
             return self._memory.hold(self._tensors[key])
         sizes = self._bytes(tensor, had), self._bytes(tensor, wanted)
-        record.arrivals.append(_Arrival(key, had, wanted, *sizes))
+        record.arrivals.append(Arrival(key, had, wanted, *sizes))
         return self._move(had, wanted, *sizes)
 
     def _move(self, had: Layout, wanted: Layout, had_bytes: int, wanted_bytes: int) -> Piece:
@@ -222,7 +220,7 @@ class _Step:
             if not self._readers_left[key]:
                 self._memory.drop(self._tensors.pop(key))
 
-    def _backward(self, record: _Record) -> None:
+    def _backward(self, record: Record) -> None:
         operator, strategy = self._graph.operators[record.number], self._strategies[record.number]
         given = [self._gradients.pop(key) for key in record.outputs if key in self._gradients]
         arrivals = {arrival.key: arrival for arrival in record.arrivals}
@@ -244,7 +242,7 @@ class _Step:
             self._give(key, piece)
 
     def _input_gradients(
-        self, record: _Record, operator: Operator, strategy: Strategy, given: Sequence[Piece]
+        self, record: Record, operator: Operator, strategy: Strategy, given: Sequence[Piece]
     ) -> dict[Key, tuple[Piece, bool]]:
         """New pieces, and whether they are partial sums; none where no gradient arrived."""
         made: dict[Key, tuple[Piece, bool]] = {}

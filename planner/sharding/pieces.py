@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
+from planner.sharding.layout import Layout
+
+Key = tuple[str, int]
+"""A tensor and the layer that it belongs to; -1 and the number of layers for what is outside."""
+
 
 class Piece:
     """Bytes that lie on the device as long as anybody holds them."""
@@ -40,3 +47,26 @@ class Memory:
         piece.holders -= 1
         if not piece.holders:
             self.now -= piece.size
+
+
+@dataclass(slots=True)
+class Arrival:
+    """An input that came in another layout: its bytes in both, and the change of its gradient."""
+
+    key: Key
+    had: Layout
+    wanted: Layout
+    had_bytes: int
+    wanted_bytes: int
+
+
+@dataclass(slots=True)
+class Record:
+    """What the backward of an operator needs to know."""
+
+    number: int
+    layer: int
+    inputs: list[Key]
+    outputs: list[Key]
+    kept: list[Piece]
+    arrivals: list[Arrival] = field(default_factory=list)

@@ -27,7 +27,7 @@ Method = Literal["ILP", "comparison", "elimination", "local search"]
 PEAK_ROUNDS = 6
 LEAST_SOLVE_S = 0.5
 FITTING_SHARE, LONGEST_FITTING_S = 0.25, 5.0
-"""Of the time left, and seconds, for local search where a plan's peak is too high."""
+"""Of the time left, and seconds, for plans that fit where a plan's peak is too high."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,8 @@ class Found:
     at. `bound_of_all` holds for the plans that keep more than the instance allows as well.
     `ilp` is what the search within the instance came to, be it an ILP or a comparison of all plans
     that the reductions leave; `found_by` says where the plan itself comes from. `compared_peaks` is
-    how many plans there are if the plan is the cheapest of all whose peaks fit, else 0.
+    how many plans were looked at, from the cheapest on, if the plan is the best of all whose peaks
+    fit, else 0.
     """
 
     instance: Instance
@@ -100,8 +101,9 @@ def find_plan(
     What a plan keeps is limited in the instance; what it needs for a moment on top (resharded
     copies, gradients at work) is only known once it is there. Where both together exceed the limit,
     the limit of what is kept is lowered by the excess and the search repeated, down to the least
-    that any plan keeps. Since plans that keep more may need less on top, local search looks at
-    those. Raises `Interrupted` if told to stop before there is an ILP.
+    that any plan keeps. Since plans that keep more may need less on top, those are looked at from
+    the cheapest on, and by local search. Raises `Interrupted` if told to stop before there is an
+    ILP.
     """
     first = found = _solve(formulation, formulation.instance(alpha, limit_bytes), options, budget)
     if limit_bytes is None or first.plan is None or _fits(first, limit_bytes):
@@ -133,7 +135,7 @@ def _best_fitting(
     starts: Sequence[tuple[int, ...]],
     budget: Budget,
 ) -> Found:
-    """The better of the plan that keeps less, if that fits, and local search's."""
+    """The better of the plan that keeps less, if that fits, and the best of those looked at."""
     now = time.monotonic()
     deadline = now + min(LONGEST_FITTING_S, FITTING_SHARE * max(0.0, budget.deadline - now))
     search = Fitting(formulation, first.instance, limit_bytes, deadline, budget.should_stop)
@@ -141,10 +143,11 @@ def _best_fitting(
     if choice is not None:
         sums = totals(first.instance, choice)
         objective = sums.objective(first.instance.alpha)
-        bound = objective if search.compared else first.bound_of_all
-        if found.plan is None or not _fits(found, limit_bytes) or objective < found.plan.objective:
+        bound = objective if search.compared else _higher(first.bound_of_all, search.bound)
+        knows_less = search.compared > 0 and found.status != "optimal"
+        if knows_less or not _is_as_good(found, limit_bytes, objective):
             # The instance knows of no peaks: within it, cheaper plans may well exist.
-            own = Plan(choice, objective, sums.memory_bytes, "feasible", first.bound_of_all)
+            own = Plan(choice, objective, sums.memory_bytes, "feasible", bound)
             return replace(
                 first,
                 plan=own,
@@ -155,9 +158,18 @@ def _best_fitting(
                 compared_peaks=search.compared,
             )
         return replace(found, bound_of_all=bound)
-    if _fits(found, limit_bytes):
-        return replace(found, bound_of_all=first.bound_of_all)
     return replace(first, plan=None, status="no_plan", peak_bytes=search.least_needed_bytes)
+
+
+def _higher(bound: float | None, other: float | None) -> float | None:
+    """The better of two lower bounds of the same plans."""
+    return max((own for own in (bound, other) if own is not None), default=None)
+
+
+def _is_as_good(found: Found, limit_bytes: int, objective: float) -> bool:
+    """Whether a plan was found that fits and costs no more than this."""
+    plan = found.plan
+    return plan is not None and _fits(found, limit_bytes) and plan.objective <= objective
 
 
 def _fits(found: Found, limit_bytes: int) -> bool:

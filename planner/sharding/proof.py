@@ -45,8 +45,7 @@ def second_opinion(
         ended_by = "not of this plan: those of least objective have peaks that exceed the memory"
     assert plan is not None
     if found.compared_peaks:
-        compared = f"not tried: all {found.compared_peaks:,} plans were compared, peaks included"
-        return found, Proof(ended_by, compared)
+        return found, Proof(ended_by, _compared(found.compared_peaks))
     give_up = time.monotonic() + LONGEST_S
     try:
         best = find_optimum(
@@ -69,10 +68,21 @@ def second_opinion(
             found, plan=best, status="optimal", peak_bytes=peak_bytes, found_by="elimination"
         )
         return better, Proof(ended_by, "found this plan, and none is better")
-    doubted = replace(plan, status="feasible", lower_bound=best.objective)
+    bound = best.objective
+    if found.found_by == "local search" and found.bound_of_all is not None:
+        # The cheapest plans were looked at one by one before.
+        bound = max(bound, found.bound_of_all)
+    doubted = replace(plan, status="feasible", lower_bound=bound)
     return replace(found, plan=doubted, status="feasible"), Proof(
         ended_by, f"no plan is below {best.objective:.0f}, but that one's peak exceeds the memory"
     )
+
+
+def _compared(count: int) -> str:
+    """That no plan whose peak fits is better, since so many were looked at in order."""
+    if count == 1:
+        return "not tried: the cheapest plan of all was looked at, and none is better"
+    return f"not tried: of the {count:,} cheapest plans, in order, none whose peak fits is better"
 
 
 def _ended_by(result: IlpResult) -> str:

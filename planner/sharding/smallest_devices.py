@@ -1,135 +1,190 @@
-"""How many devices it takes to hold a graph."""
+"""How many devices it takes to hold a graph: the fewest on which a plan is found."""
 
 from __future__ import annotations
 
-import math
 import time
-from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from planner.sharding.build import Formulation, formulate
-from planner.sharding.costs import OperatorCosts
-from planner.sharding.graph import Graph, Operator
+from planner.errors import Interrupted
+from planner.sharding.build import formulate
+from planner.sharding.costs import CostSettings
+from planner.sharding.graph import Graph
 from planner.sharding.known_peak import lowest_known_peak_bytes
-from planner.sharding.least_memory import activation_bytes, states_bytes
-from planner.sharding.operators.registry import rules_of
-from planner.sharding.operators.rule import Rule, RuleOptions
-from planner.sharding.strategies import strategies_of
+from planner.sharding.least_on_devices import LeastKept, LeastOnDevices, on_devices
+from planner.sharding.operators.rule import RuleOptions
+from planner.sharding.options import SolveOptions
+from planner.sharding.planning import Budget, find_plan
 
 LARGEST_SEARCHED = 1024
-SEARCH_S = 3.0
+SEARCH_S = 5.0
+QUICK_LOOK_S = 0.3
+"""For the first look at a number of devices; most plans that fit are found within a tenth of it."""
+UNTIL_POWERS, UNTIL_ALL, UNTIL_END = 0.4, 0.7, 1.0
+"""When looking at powers of two, at all numbers, and once more at those without a plan has to be
+over, as shares of the time."""
 
 
-def smallest_devices(
-    formulation: Formulation, limit_bytes: int, rule_options: RuleOptions
-) -> tuple[int | None, int]:
-    """The smallest larger number of devices on which a plan is known to fit, peak included, and up
-    to which number was searched: at most `LARGEST_SEARCHED`, and for `SEARCH_S`."""
-    search = _Search(formulation, rule_options)
-    began = time.monotonic()
-    # No device holds less than an even share of what there is in all.
-    whole_bytes = search.least_on(1)
-    first = max(formulation.settings.devices.count + 1, -(-whole_bytes // limit_bytes))
-    for count in range(first, LARGEST_SEARCHED + 1):
-        if time.monotonic() > began + SEARCH_S:
-            return None, count - 1
-        if search.least_on(count) > limit_bytes:
-            continue
-        if search.lowest_peak_on(count, limit_bytes) <= limit_bytes:
-            return count, count
-    return None, LARGEST_SEARCHED
+@dataclass(frozen=True)
+class Wanted:
+    """What is to fit, and how plans of it are found.
+
+    `graph_on` says what the graph is on a number of devices, with identical layers folded.
+    `uncounted_bytes` is how much less than the folded graph's plans others may keep.
+    """
+
+    graph_on: Callable[[int], Graph]
+    settings: CostSettings
+    rule_options: RuleOptions
+    limit_bytes: int
+    alpha: float
+    options: SolveOptions
+    budget: Budget
+    uncounted_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class _Alike:
-    """Operators that need the same memory whatever the devices, such as one in each layer."""
+class Fewest:
+    """The fewest devices, more than there are, on which a plan is known whose peak fits; None if
+    none is known on up to `searched` of them. `fewer_ruled_out`: on no number in between does any
+    plan fit, since each keeps too much."""
 
-    operator: Operator
-    times: int
-    rules: tuple[Rule, ...]
+    devices: int | None
+    searched: int
+    fewer_ruled_out: bool
 
-    def may_use(self, devices: int) -> bool:
-        """False where no strategy can use just so many devices; a quick look."""
-        return any(
-            None in rule.units or math.prod(n for n in rule.units if n) % devices == 0
-            for rule in self.rules
-        )
+
+def smallest_devices(wanted: Wanted) -> Fewest:
+    """The fewest devices on which a plan is found, in `SEARCH_S` at most and within the budget.
+
+    Powers of two come first, since most shapes can use them, then all other numbers below the one
+    found; numbers whose first look brought no plan get what time is left.
+    """
+    search = _Search(wanted)
+    powers = (1 << exponent for exponent in range(LARGEST_SEARCHED.bit_length()))
+    search.look_at(powers, UNTIL_POWERS)
+    looked_at = search.look_at(range(search.first, LARGEST_SEARCHED + 1), UNTIL_ALL)
+    search.look_again(UNTIL_END)
+    if search.found is None:
+        return Fewest(None, looked_at, False)
+    return Fewest(search.found, search.found, search.all_ruled_out(looked_at))
 
 
 class _Search:
-    """Looks at each kind of operator once per number of devices that it can use."""
+    """What is known of each number of devices so far."""
 
-    def __init__(self, formulation: Formulation, rule_options: RuleOptions) -> None:
-        self._formulation = formulation
-        self._rule_options = rule_options
-        self._alike = _alike(formulation, rule_options)
-        self._known: dict[tuple[int, int], int | None] = {}
+    def __init__(self, wanted: Wanted) -> None:
+        self._wanted = wanted
+        self._least = LeastOnDevices(wanted.settings, wanted.rule_options)
+        self._began = time.monotonic()
+        self._own = wanted.settings.devices.count
+        # No device holds less than an even share of what there is in all.
+        self.first = max(self._own + 1, -(-self._least_on(1).size_bytes // wanted.limit_bytes))
+        self.found: int | None = None
+        self._looked_at: set[int] = set()
+        self._in_doubt: set[int] = set()
+        self._without_plan = {self._least_on(self._own).parts: self._own}
+        """The number of devices that was looked at, by the parts of it that operators use."""
 
-    def least_on(self, devices: int) -> int:
-        """The least that any plan keeps on each of so many devices."""
-        usable = [count for count in range(devices, 0, -1) if devices % count == 0]
-        return sum(
-            own.times * self._least_of(place, usable) for place, own in enumerate(self._alike)
-        )
+    def look_at(self, counts: Iterable[int], until: float) -> int:
+        """A first look at each number below the one found; up to which that got."""
+        last = min(self.first - 1, LARGEST_SEARCHED)
+        for devices in counts:
+            if self.found is not None and devices >= self.found:
+                break
+            if devices < self.first:
+                continue
+            if self._seconds_left(until) <= 0:
+                break
+            if devices not in self._looked_at:
+                self._look_at(devices)
+            last = devices
+        return last
 
-    def lowest_peak_on(self, devices: int, limit_bytes: int) -> int:
-        """The lowest peak known of any plan on so many devices."""
-        settings = self._formulation.settings
-        larger = replace(settings, devices=replace(settings.devices, count=devices))
-        graph = self._formulation.graph
-        bare = formulate(graph, larger, self._rule_options, with_passages=False)
-        return lowest_known_peak_bytes(bare, limit_bytes)
+    def look_again(self, until: float) -> None:
+        """At numbers without a plan, the smallest first, for equal shares of the time."""
+        again = [
+            devices
+            for devices in sorted(self._without_plan.values())
+            if devices > self._own and (self.found is None or devices < self.found)
+        ]
+        for place, devices in enumerate(again):
+            seconds = self._seconds_left(until) / (len(again) - place)
+            if seconds <= 0:
+                break
+            if self._has_plan(devices, seconds):
+                self.found = devices
+                break
 
-    def _least_of(self, place: int, usable: Sequence[int]) -> int:
-        """On as many of the devices as an operator can use; the rest repeats it."""
-        for devices in usable:
-            key = place, devices
-            if key not in self._known:
-                self._known[key] = self._least_on_all(self._alike[place], devices)
-            size = self._known[key]
-            if size is not None:
-                return size
-        raise AssertionError("one device alone needs no splitting")
+    def all_ruled_out(self, looked_at: int) -> bool:
+        """Whether all numbers below the one found were looked at, and none of them is in doubt."""
+        assert self.found is not None
+        return looked_at >= self.found - 1 and min(self._in_doubt, default=self.found) >= self.found
 
-    def _least_on_all(self, own: _Alike, devices: int) -> int | None:
-        if not own.may_use(devices):
-            return None
-        strategies = strategies_of(own.rules, devices)
-        if strategies[0].spare > 1:
-            return None
-        formulation = self._formulation
-        settings = replace(
-            formulation.settings, devices=replace(formulation.settings.devices, count=devices)
-        )
-        model = OperatorCosts(own.operator, formulation.graph.tensors, formulation.saved, settings)
-        return min(
-            states_bytes(model, strategy)
-            + settings.micro_batches_in_flight * activation_bytes(model, strategy)
-            for strategy in strategies
-        )
+    def _look_at(self, devices: int) -> None:
+        self._looked_at.add(devices)
+        least = self._least_on(devices)
+        if least.size_bytes > self._wanted.limit_bytes:
+            return
+        is_new = least.parts not in self._without_plan
+        if is_new and (self._has_simple_plan(devices) or self._has_plan(devices, QUICK_LOOK_S)):
+            self.found = devices
+            return
+        self._in_doubt.add(devices)
+        self._without_plan.setdefault(least.parts, devices)
 
+    def _least_on(self, devices: int) -> LeastKept:
+        wanted = self._wanted
+        least = self._least.of(wanted.graph_on(devices), devices)
+        return replace(least, size_bytes=least.size_bytes - wanted.uncounted_bytes)
 
-def _alike(formulation: Formulation, rule_options: RuleOptions) -> list[_Alike]:
-    graph = formulation.graph
-    counts: Counter[Hashable] = Counter()
-    first: dict[Hashable, Operator] = {}
-    for operator, times in zip(graph.operators, formulation.times, strict=True):
-        key = _key(graph, formulation.saved, operator)
-        first.setdefault(key, operator)
-        counts[key] += times
-    return [
-        _Alike(operator, counts[key], rules_of(operator, graph, rule_options))
-        for key, operator in first.items()
-    ]
+    def _has_plan(self, devices: int, seconds: float) -> bool:
+        """Whether a solve finds a plan that fits, as the request's own would."""
+        wanted = self._wanted
+        budget = self._within(seconds)
+        settings = on_devices(wanted.settings, devices)
+        with suppress(Interrupted):
+            made = formulate(
+                wanted.graph_on(devices),
+                settings,
+                wanted.rule_options,
+                should_stop=budget.should_stop,
+            )
+            found = find_plan(made, wanted.alpha, wanted.limit_bytes, wanted.options, budget)
+            if found.plan is not None and found.peak_bytes is not None:
+                return max(found.plan.memory_bytes, found.peak_bytes) <= wanted.limit_bytes
+        return False
 
+    def _has_simple_plan(self, devices: int) -> bool:
+        wanted = self._wanted
+        budget = self._within(self._seconds_left(UNTIL_END))
+        settings = on_devices(wanted.settings, devices)
+        with suppress(Interrupted):
+            bare = formulate(
+                wanted.graph_on(devices),
+                settings,
+                wanted.rule_options,
+                with_passages=False,
+                should_stop=budget.should_stop,
+            )
+            peak_bytes = lowest_known_peak_bytes(bare, wanted.limit_bytes, budget.should_stop)
+            return peak_bytes is not None and peak_bytes <= wanted.limit_bytes
+        return False
 
-def _key(graph: Graph, saved: frozenset[str], operator: Operator) -> Hashable:
-    """All that an operator's memory depends on."""
-    inputs = tuple((tensor.shape, tensor.dtype) for tensor in graph.inputs_of(operator))
-    outputs = tuple(
-        (tensor.shape, tensor.dtype, tensor.name in saved) for tensor in graph.outputs_of(operator)
-    )
-    parameters = tuple((own.shape, own.tied_to is None) for own in operator.parameters)
-    attributes = tuple(sorted(operator.attributes.items()))
-    return operator.kind, inputs, outputs, parameters, attributes
+    def _seconds_left(self, share: float) -> float:
+        """Until a share of the time is used up; none once the budget is."""
+        budget = self._wanted.budget
+        if budget.is_over():
+            return 0.0
+        end = min(self._began + share * SEARCH_S, budget.deadline)
+        return end - time.monotonic()
+
+    def _within(self, seconds: float) -> Budget:
+        """The budget, told to stop after so many seconds, that says nothing."""
+        budget, end = self._wanted.budget, time.monotonic() + seconds
+
+        def is_over() -> bool:
+            return time.monotonic() >= end or budget.should_stop()
+
+        return replace(budget, should_stop=is_over, log=lambda line: None)

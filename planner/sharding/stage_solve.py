@@ -17,6 +17,7 @@ from planner.sharding.choices import Allowed, everything
 from planner.sharding.comparison import Setting, comparison
 from planner.sharding.explain import explain, unanswered
 from planner.sharding.graph import Graph
+from planner.sharding.graphs_by_devices import GraphsByDevices
 from planner.sharding.infeasible import explain_shortage
 from planner.sharding.layers_apart import best_of_layers_apart
 from planner.sharding.least_memory import least_memory
@@ -26,6 +27,7 @@ from planner.sharding.proof import second_opinion
 from planner.sharding.provenance import provenance_of
 from planner.sharding.restrictions import Restrictions
 from planner.sharding.settings import cost_settings, effective_alpha, rule_options
+from planner.sharding.smallest_devices import Wanted, smallest_devices
 from planner.sharding.spec import Question, ShardingSpec
 from planner.sharding.stage_answer import StageAnswer
 from planner.sharding.stages import StageGraph
@@ -110,8 +112,9 @@ class StageSolve:
             answer = replace(answer, layers_apart=apart)
         reporter.phase("baselines")
         with suppress(Interrupted):
-            setting = self._setting(alpha, found.plan.memory_bytes)
-            step = setting.step_time(*self._unrestricted(formulation, found.plan.choice))
+            own, choice = self._unrestricted(formulation, found.plan.choice)
+            setting = self._setting(alpha, choice, found.plan.memory_bytes)
+            step = setting.step_time(own, choice)
             answer = replace(answer, step=step)
             answer = replace(answer, baselines=comparison(setting))
         return answer
@@ -154,7 +157,7 @@ class StageSolve:
     def _timed(self) -> Formulation:
         return self._formulate(everything, communication="time")
 
-    def _setting(self, alpha: float, plan_memory_bytes: int) -> Setting:
+    def _setting(self, alpha: float, plan: Sequence[int], plan_memory_bytes: int) -> Setting:
         deadline = min(self._budget.deadline, time.monotonic() + LONGEST_BASELINES_S)
 
         def is_late() -> bool:
@@ -170,6 +173,7 @@ class StageSolve:
             precision=self._spec.training.precision,
             options=self._spec.options,
             budget=replace(self._budget, deadline=deadline, should_stop=is_late),
+            plan=plan,
             plan_memory_bytes=plan_memory_bytes,
         )
 
@@ -245,7 +249,10 @@ class StageSolve:
         layered = self._free
         if self._graph is not self._stage.graph:
             layered = formulate(self._stage.graph, self._settings, options, with_passages=False)
-        shortage = explain_shortage(self._free, layered, self._limit, options, spec.training)
+        fewest = smallest_devices(self._wanted(self._limit, layered.graph))
+        shortage = explain_shortage(
+            self._free, layered, self._limit, options, spec.training, fewest
+        )
         if not self._restrictions.is_any:
             return shortage
         with_pins = least_memory(formulation).total_bytes
@@ -254,3 +261,23 @@ class StageSolve:
             "least_memory_with_pins_bytes": with_pins,
             "pins_are_the_reason": shortage["least_memory_bytes"] <= self._limit < with_pins,
         }
+
+    def _wanted(self, limit_bytes: int, layered: Graph) -> Wanted:
+        """What more devices would have to hold: the stage's graph with its layers folded."""
+        spec, repeat = self._spec, layered.repeat
+        graphs = GraphsByDevices(spec, self._stage)
+        uncounted_bytes = 0
+        if self._graph is not self._stage.graph and repeat is not None:
+            # Written out, nobody may keep what the last layer hands on.
+            size_bytes = layered.tensors[repeat.output].size_bytes
+            uncounted_bytes = self._settings.micro_batches_in_flight * size_bytes
+        return Wanted(
+            graph_on=graphs.on,
+            settings=self._settings,
+            rule_options=rule_options(spec),
+            limit_bytes=limit_bytes,
+            alpha=effective_alpha(spec, spec.alphas[0]),
+            options=spec.options,
+            budget=self._budget,
+            uncounted_bytes=uncounted_bytes,
+        )

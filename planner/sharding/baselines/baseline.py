@@ -17,7 +17,8 @@ class Baseline:
     `choice` has one strategy number per operator of `formulation`, which may differ from the
     plan's in its ZeRO stage; None = not applicable, for the `reason` given. `saved_bytes` is what
     recomputation leaves out of the memory, and `repeated_s` the time that it takes. `is_proven`
-    says whether an objective of its own was proven to be met; None where there is none.
+    says whether an objective of its own was proven to be met; None where there is none. `note` says
+    how it was chosen where that is not by its objective alone.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Baseline:
     saved_bytes: int = 0
     repeated_s: float = 0.0
     is_proven: bool | None = None
+    note: str | None = None
 
 
 def pick(formulation: Formulation, wanted: Sequence[str]) -> tuple[int, ...] | str:

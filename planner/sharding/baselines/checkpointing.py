@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
+from planner.errors import Interrupted
 from planner.progress import StopCheck, watched
 from planner.sharding import times
 from planner.sharding.baselines.baseline import Baseline
 from planner.sharding.baselines.optimum import find_best
 from planner.sharding.build import Formulation
-from planner.sharding.instance import Edge, Instance, OperatorChoice, StrategyCost
+from planner.sharding.instance import Edge, Instance, OperatorChoice, StrategyCost, totals
 from planner.sharding.options import SolveOptions
-from planner.sharding.planning import Budget
+from planner.sharding.peak import predicted_peak_bytes
+from planner.sharding.planning import PEAK_ROUNDS, Budget
+from planner.sharding.restrict import least_memory_bytes
 
 NS_PER_S = 1e9
 BETWEEN_CHECKS = 50
@@ -24,8 +28,20 @@ MODELLED = (
     "one ILP (Liu et al. 2023 solve sharding first and checkpointing second)."
 )
 NOT_MODELLED = (
-    "Checkpoints of whole chains of operators, whose inside is never kept together; Colossal-AI's "
-    "own cost units, which add FLOPs to bytes."
+    "Checkpoints of whole chains of operators, whose inside is never kept together; the moment in "
+    "which an operator's activations are there again; Colossal-AI's own cost units, which add "
+    "FLOPs to bytes."
+)
+KEEPS_LESS = (
+    "the fastest that was found whose predicted peak fits: among plans that keep less than the "
+    "devices have, so that what is needed for a moment fits on top."
+)
+IS_THE_PLAN = (
+    "the request's own plan, computing nothing again: of faster ones what is kept would fit, but "
+    "none was found whose predicted peak does."
+)
+NONE_FITS = (
+    "what is kept fits, but the predicted peak does not; no plan was found whose peak does either."
 )
 
 
@@ -43,28 +59,129 @@ def least_time(
     limit_bytes: int | None,
     options: SolveOptions,
     budget: Budget,
+    plan: Sequence[int] | None = None,
 ) -> Baseline:
     """`timed` has its communication in time, as bytes on the fastest link.
 
-    Raises `Interrupted` if told to stop before there is an ILP.
+    The ILP limits what is kept. Where the peak of what it finds is too high, its limit is lowered
+    by the excess, as for the request's own `plan`, which is a candidate too: of those that fit the
+    fastest is taken. Raises `Interrupted` if told to stop before there is an ILP.
     """
-    numbers = watched(range(len(timed.strategies)), budget.should_stop, BETWEEN_CHECKS)
-    variants = [_variants(timed, number, precision) for number in numbers]
-    instance = _instance(timed, variants, precision, limit_bytes, budget.should_stop)
-    best = find_best(instance, instance, options, budget)
-    if best.choice is None:
-        return Baseline(NAME, MODELLED, NOT_MODELLED, timed, None, best.reason)
-    chosen = [own[number] for own, number in zip(variants, best.choice, strict=True)]
-    return Baseline(
-        NAME,
-        MODELLED,
-        NOT_MODELLED,
-        timed,
-        tuple(variant.strategy for variant in chosen),
-        saved_bytes=sum(variant.saved_bytes for variant in chosen),
-        repeated_s=sum(variant.repeated_s for variant in chosen),
-        is_proven=best.is_proven,
-    )
+    search = _LeastTime(timed, precision, limit_bytes, options, budget)
+    first, reason = search.within(limit_bytes, budget)
+    if first is None:
+        return Baseline(NAME, MODELLED, NOT_MODELLED, timed, None, reason)
+    if limit_bytes is None or first.needed_bytes <= limit_bytes:
+        return search.baseline(first)
+    # The other half of the time is for the rows behind this one.
+    fitting = [*search.lowered(first, limit_bytes, budget.share(2))]
+    if plan is not None:
+        own = search.without_checkpointing(plan)
+        fitting += [own] if own.needed_bytes <= limit_bytes else []
+    if not fitting:
+        return search.baseline(replace(first, note=NONE_FITS))
+    return search.baseline(min(fitting, key=lambda found: found.objective))
+
+
+@dataclass(frozen=True, slots=True)
+class _Timed:
+    """A choice of variants: its time in ns, what it keeps and its predicted peak."""
+
+    choice: tuple[int, ...]
+    objective: float
+    kept_bytes: int
+    peak_bytes: int
+    is_proven: bool
+    note: str | None = None
+
+    @property
+    def needed_bytes(self) -> int:
+        """Kept or held for a moment."""
+        return max(self.kept_bytes, self.peak_bytes)
+
+
+class _LeastTime:
+    """Solves the same ILP for one limit after the other."""
+
+    def __init__(
+        self,
+        timed: Formulation,
+        precision: str,
+        limit_bytes: int | None,
+        options: SolveOptions,
+        budget: Budget,
+    ) -> None:
+        self._timed = timed
+        self._options = options
+        numbers = watched(range(len(timed.strategies)), budget.should_stop, BETWEEN_CHECKS)
+        self._variants = [_variants(timed, number, precision) for number in numbers]
+        self._instance = _instance(
+            timed, self._variants, precision, limit_bytes, budget.should_stop
+        )
+
+    def within(self, limit_bytes: int | None, budget: Budget) -> tuple[_Timed | None, str | None]:
+        """The fastest that keeps no more than the limit, or why there is none."""
+        instance = replace(self._instance, device_memory_bytes=limit_bytes)
+        best = find_best(instance, instance, self._options, budget)
+        if best.choice is None:
+            return None, best.reason
+        return self._timed_choice(best.choice, is_proven=best.is_proven), None
+
+    def lowered(self, first: _Timed, limit_bytes: int, budget: Budget) -> Iterator[_Timed]:
+        """The first that fits as the limit of what is kept is lowered by what is too much."""
+        least_bytes, found = least_memory_bytes(self._instance), first
+        for _ in range(PEAK_ROUNDS):
+            if found.kept_bytes <= least_bytes or budget.is_over():
+                return
+            kept_bytes = max(least_bytes, found.kept_bytes - (found.needed_bytes - limit_bytes))
+            try:
+                lower, _ = self.within(kept_bytes, budget)
+            except Interrupted:
+                return
+            if lower is None:
+                return
+            if lower.needed_bytes <= limit_bytes:
+                # Plans that keep more may fit as well, and be faster.
+                yield replace(lower, is_proven=False, note=KEEPS_LESS)
+                return
+            found = lower
+
+    def without_checkpointing(self, plan: Sequence[int]) -> _Timed:
+        """A plan of the same strategies as one of the choices."""
+        choice = tuple(
+            own.index(_Variant(strategy, False, 0, 0.0))
+            for own, strategy in zip(self._variants, plan, strict=True)
+        )
+        return replace(self._timed_choice(choice, is_proven=False), note=IS_THE_PLAN)
+
+    def baseline(self, found: _Timed) -> Baseline:
+        """The row of a choice."""
+        chosen = self._chosen(found.choice)
+        return Baseline(
+            NAME,
+            MODELLED,
+            NOT_MODELLED,
+            self._timed,
+            tuple(variant.strategy for variant in chosen),
+            saved_bytes=sum(variant.saved_bytes for variant in chosen),
+            repeated_s=sum(variant.repeated_s for variant in chosen),
+            is_proven=found.is_proven,
+            note=found.note,
+        )
+
+    def _timed_choice(self, choice: tuple[int, ...], *, is_proven: bool) -> _Timed:
+        chosen, sums = self._chosen(choice), totals(self._instance, choice)
+        peak_bytes = predicted_peak_bytes(self._timed, [own.strategy for own in chosen])
+        return _Timed(
+            choice,
+            sums.objective(self._instance.alpha),
+            sums.memory_bytes,
+            peak_bytes - sum(own.saved_bytes for own in chosen),
+            is_proven,
+        )
+
+    def _chosen(self, choice: Sequence[int]) -> list[_Variant]:
+        return [own[number] for own, number in zip(self._variants, choice, strict=True)]
 
 
 def _variants(timed: Formulation, number: int, precision: str) -> list[_Variant]:

@@ -9,8 +9,10 @@ Path = tuple[str | int, ...]
 
 
 def path_of(operator: Operator, *fields: str | int) -> Path:
-    """Where an operator's field stands in the request."""
-    return ("graph", "operators", operator.name, *fields)
+    """Where an operator's field stands in the request: by its number in the list, or by its name
+    where it was in none."""
+    where = operator.name if operator.place is None else operator.place
+    return ("graph", "operators", where, *fields)
 
 
 def whole_attribute(operator: Operator, name: str, default: int, *, least: int = 1) -> int:

@@ -263,6 +263,11 @@ def test_infeasibility_names_the_least_memory_and_the_ways_out() -> None:
         "  activation checkpointing: 15.000 GiB on a device, fits",
         "  ZeRO stage 3: 18.000 GiB on a device, does not fit",
     ]
+    ruled_out = infeasibility_lines({**INFEASIBILITY, "fewer_devices_ruled_out": True})
+    assert (
+        "The fewest devices that do: 8; on any number between those asked for and that, every plan "
+        "keeps too much."
+    ) in ruled_out
     none = infeasibility_lines({**INFEASIBILITY, "smallest_devices": None, "remedies": []})
     assert none[-1] == (
         "No larger number of devices is known to do, of those up to 8; more were not tried."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 import time
 from contextlib import nullcontext
 from dataclasses import replace
@@ -11,6 +12,7 @@ from unittest.mock import patch
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from planner.progress import never
 from planner.sharding import times
@@ -23,6 +25,7 @@ from planner.sharding.build import Formulation, formulate
 from planner.sharding.elimination import TooLarge
 from planner.sharding.instance import Totals, totals
 from planner.sharding.options import SolveOptions
+from planner.sharding.peak import predicted_peak_bytes
 from planner.sharding.planning import Budget
 from planner.sharding.settings import cost_settings, rule_options
 from tests.sharding_instances import every_plan
@@ -31,6 +34,7 @@ from tests.unit.sharding.posted import (
     bodies,
     extremes,
     formulation,
+    graphs,
     linear,
     operator,
     resolved,
@@ -332,7 +336,8 @@ def test_the_least_time_within_the_memory_of_all_plans(share: float, by_ilp: boo
     least, most = extremes(WORK)
     limit = int(least + share * (most - least))
     name = "planner.sharding.baselines.optimum.find_optimum"
-    with patch(name, side_effect=TooLarge("no")) if by_ilp else nullcontext():
+    peak = patch("planner.sharding.baselines.checkpointing.predicted_peak_bytes", lambda *_: 0)
+    with patch(name, side_effect=TooLarge("no")) if by_ilp else nullcontext(), peak:
         found = least_time(own, "bf16", limit, OPTIONS, budget())
     best_s = best_time_s(own, limit)
     if best_s is None:
@@ -355,6 +360,46 @@ def test_with_memory_enough_nothing_is_computed_again() -> None:
     found = least_time(timed(WORK), "bf16", None, OPTIONS, budget())
     assert found.saved_bytes == 0
     assert found.repeated_s == 0
+
+
+def needed_and_spent(found: Baseline) -> tuple[int, float]:
+    """Kept or held for a moment, and the time of a step without the optimizer's part."""
+    own, choice = found.formulation, found.choice
+    assert choice is not None
+    kept = totals(own.instance(1, None), choice).memory_bytes
+    spent = times.step_time(own, choice, "bf16")
+    needed = max(kept, predicted_peak_bytes(own, choice)) - found.saved_bytes
+    return needed, spent.compute_s + spent.communication_s + found.repeated_s
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@given(graphs(most_operators=4), st.sampled_from([2, 4]), st.randoms(use_true_random=False))
+def test_where_a_plan_fits_one_with_checkpointing_fits_that_is_no_slower(
+    graph: Body, devices: int, numbers: random.Random
+) -> None:
+    own = timed({"graph": graph, "devices": devices})
+    plan = [numbers.randrange(len(strategies)) for strategies in own.strategies]
+    known = Baseline("plan", "", "", own, tuple(plan))
+    limit, known_s = needed_and_spent(known)
+    found = least_time(own, "bf16", limit, OPTIONS, budget(), plan)
+    needed, spent_s = needed_and_spent(found)
+    assert needed <= limit
+    # The ILP counts whole nanoseconds, of each operator and each edge.
+    assert spent_s <= known_s + 2e-8
+    free = least_time(own, "bf16", None, OPTIONS, budget())
+    assert free.note is None
+    assert needed_and_spent(free)[1] <= spent_s + 2e-8
+
+
+def test_where_no_plans_peak_fits_the_row_says_so() -> None:
+    own = timed(WORK)
+    kept = min(sums.memory_bytes for _, sums in every_plan(own.instance(1, None)))
+    with patch(
+        "planner.sharding.baselines.checkpointing.predicted_peak_bytes", lambda *_: 100 * kept
+    ):
+        found = least_time(own, "bf16", 2 * kept, OPTIONS, budget(), [0] * len(own.strategies))
+    assert found.note is not None
+    assert "no plan was found whose peak does" in found.note
 
 
 def test_an_unknown_activation_does_not_change_megatrons_split() -> None:

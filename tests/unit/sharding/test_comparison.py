@@ -11,6 +11,7 @@ from planner.sharding.instance import totals
 from tests.unit.sharding.posted import (
     Body,
     document,
+    extremes,
     formulation,
     instance_of,
     repeated,
@@ -109,6 +110,26 @@ def test_a_baseline_that_does_not_fit_says_so() -> None:
     assert rows[DATA]["memory_bytes"] == limit + 1
     for row in rows:
         assert row["fits"] == (max(row["memory_bytes"], row["predicted_peak_bytes"]) <= limit)
+
+
+@pytest.mark.parametrize("share", [0.05, 0.1, 0.2, 0.5])
+def test_the_least_time_with_checkpointing_fits_where_the_plan_does(share: float) -> None:
+    """What is kept alone would let it hold too much for a moment."""
+    body: Body = {"transformer": {"preset": "BERT-Large", "layers": 4}, "devices": 4}
+    least, most = extremes(body)
+    limit = int(least + share * (most - least))
+    result = document({**body, "device_memory_bytes": limit})
+    assert result["certificate"]["fits"]
+    row, others = result["baselines"][TIME], result["baselines"][:TIME]
+    assert row["fits"]
+    assert row["predicted_peak_bytes"] <= limit
+    if not row["proven"]:
+        assert "whose predicted peak" in row["note"]
+    only_the_peak_is_too_high = [
+        other for other in others if other["memory_bytes"] <= limit < other["predicted_peak_bytes"]
+    ]
+    for other in only_the_peak_is_too_high:
+        assert (other["proven"] is None) == (other["note"] is None)
 
 
 @pytest.mark.parametrize("zero_stage", [0, 3])

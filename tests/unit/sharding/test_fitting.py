@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import itertools
+import random
+import time
 from typing import Any
+from unittest.mock import patch
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from planner.progress import SilentReporter, never
+from planner.sharding import fitting
+from planner.sharding.build import Formulation
+from planner.sharding.fitting import Fitting
+from planner.sharding.instance import totals
+from planner.sharding.peak import predicted_peak_bytes
 from planner.sharding.request import resolve_request
 from planner.sharding.solve import run
+from tests.unit.sharding.posted import Body, document, formulation, graphs
 
 LEAST_PEAK_BYTES = 337_920
 """Of all plans of the graph, by looking at each."""
@@ -60,3 +72,109 @@ def test_where_none_fits_it_says_what_would() -> None:
     assert answer["code"] == "no_plan_within_limit"
     assert f"the least found is {LEAST_PEAK_BYTES} bytes" in answer["detail"]
     assert "What would do: 8 devices; " in answer["detail"]
+
+
+@st.composite
+def small_formulations(draw: st.DrawFn) -> tuple[Formulation, float]:
+    """Of few enough plans to look at each, and a weight of communication."""
+    body: Body = {
+        "graph": draw(graphs(3)),
+        "devices": draw(st.sampled_from([2, 3, 4])),
+        "training": {"zero_stage": draw(st.sampled_from([0, 3]))},
+    }
+    return formulation(body), draw(st.sampled_from([0.0, 0.5, 1.0, 10.0]))
+
+
+@settings(max_examples=60, deadline=None)
+@given(small_formulations(), st.floats(0, 1), st.sampled_from([1, 3, 2_000]), st.booleans())
+def test_what_is_found_and_proven_is_what_looking_at_every_plan_says(
+    made: tuple[Formulation, float], share: float, most_in_order: int, all_are_few: bool
+) -> None:
+    """Whether plans are looked at in order until one fits, or local search has to go on."""
+    own, alpha = made
+    instance = own.instance(alpha, None)
+    costs, needed = {}, {}
+    for choice in itertools.product(*(range(len(o.strategies)) for o in instance.operators)):
+        sums = totals(instance, choice)
+        costs[choice] = sums.objective(alpha)
+        needed[choice] = max(sums.memory_bytes, predicted_peak_bytes(own, choice))
+    least = min(needed.values())
+    limit = int(least + share * (needed[min(costs, key=costs.__getitem__)] - least))
+    best = min(cost for choice, cost in costs.items() if needed[choice] <= limit)
+    start = random.Random(0).choice(list(costs))
+    with (
+        patch.object(fitting, "MOST_IN_ORDER", most_in_order),
+        patch.object(fitting, "FEW_PLANS", 10**9 if all_are_few else 0),
+    ):
+        search = Fitting(own, instance, limit, time.monotonic() + 60, never)
+        found = search.run([start])
+    if found is not None:
+        assert needed[found] <= limit
+        assert costs[found] >= best
+    assert search.bound is not None
+    assert search.bound <= best * (1 + 1e-9)
+    if search.compared:
+        assert found is not None
+        assert costs[found] == pytest.approx(best, rel=1e-9)
+    if all_are_few or most_in_order >= len(costs):
+        assert search.compared
+
+
+def test_without_a_plan_that_fits_all_few_are_looked_at_for_the_least() -> None:
+    own = formulation({"graph": GRAPH, "devices": 4})
+    search = Fitting(own, own.instance(1.0, 1), 1, time.monotonic() + 60, never)
+    assert search.run([]) is None
+    assert search.least_needed_bytes == LEAST_PEAK_BYTES
+
+
+@pytest.mark.parametrize(
+    ("devices", "limit_bytes", "objective"),
+    [
+        (2, 256_046_079, 84_054_016),
+        (4, 142_721_535, 154_479_616),
+        (8, 84_252_159, 148_165_120),
+    ],
+)
+def test_the_best_of_very_many_plans_is_found_and_proven(
+    devices: int, limit_bytes: int, objective: int
+) -> None:
+    """The limit is a byte below the peak of the plan that costs least."""
+    layer: Body = {
+        "transformer": {"preset": "BERT-Large", "batch": 8, "sequence": 512},
+        "training": {"flash_attention": False},
+        "devices": devices,
+        "device_memory_bytes": limit_bytes,
+    }
+    result = document(layer, baselines=False)
+    plan, certificate = result["plan"], result["certificate"]
+    assert plan["objective"] == objective
+    assert plan["predicted_peak_bytes"] <= limit_bytes
+    assert certificate["proven_optimal"]
+    assert certificate["lower_bound"] == objective
+    assert "none whose peak fits is better" in certificate["proof"]["elimination"]
+
+
+def test_local_search_is_bounded_by_the_plans_looked_at_in_order() -> None:
+    layer: Body = {
+        "transformer": {"preset": "BERT-Large", "batch": 8, "sequence": 512},
+        "training": {"flash_attention": False},
+        "devices": 8,
+        "device_memory_bytes": 84_252_159,
+    }
+    with patch.object(fitting, "MOST_IN_ORDER", 50):
+        result = document(layer, baselines=False)
+    certificate = result["certificate"]
+    assert not certificate["proven_optimal"]
+    # The cheapest plan of all costs 145,652,224; the best that fits is the 90th.
+    assert 145_652_224 < certificate["lower_bound"] <= 148_165_120
+    assert result["plan"]["objective"] <= 1.05 * 148_165_120
+
+
+def test_a_stop_ends_the_search_with_what_there_is() -> None:
+    own = formulation({"graph": GRAPH, "devices": 4})
+    instance = own.instance(1.0, None)
+    start = tuple(0 for _ in instance.operators)
+    limit = predicted_peak_bytes(own, start)
+    search = Fitting(own, instance, limit, time.monotonic() + 60, lambda: True)
+    assert search.run([start]) == start
+    assert not search.compared

@@ -97,9 +97,13 @@ def test_one_device_of_the_whole_layer() -> None:
     assert peak / MIB == pytest.approx(580.1, abs=0.05)
 
 
+@pytest.mark.parametrize("resident", [True, False])
+@pytest.mark.parametrize("layers", [3, 5, 6, 11])
 @pytest.mark.parametrize("plan", ["tensor", "data", "2x2", "data, feed-forward tensor"])
-def test_folded_layers_are_played_through_one_by_one(plan: str) -> None:
-    folded = formulation_of(4, flash=True, layers=3)
+def test_folded_layers_count_as_if_played_through_one_by_one(
+    plan: str, layers: int, resident: bool
+) -> None:
+    folded = formulation_of(4, flash=True, layers=layers)
     written_out = formulate(unfold(folded.graph), folded.settings, RuleOptions())
     choice = choice_of(folded, plan)
     by_name = {
@@ -107,7 +111,9 @@ def test_folded_layers_are_played_through_one_by_one(plan: str) -> None:
         for operator, number in zip(folded.graph.operators, choice, strict=True)
     }
     whole = tuple(by_name[o.name.split(".")[-1]] for o in written_out.graph.operators)
-    assert predicted_peak_bytes(folded, choice) == predicted_peak_bytes(written_out, whole)
+    assert predicted_peak_bytes(
+        folded, choice, resident_gradients=resident
+    ) == predicted_peak_bytes(written_out, whole, resident_gradients=resident)
 
 
 def test_resident_gradients_take_what_comes_up_otherwise() -> None:

@@ -99,8 +99,39 @@ def test_shapes_are_checked_before_anything_is_queued() -> None:
     graph = two_layers()
     graph["operators"][2]["parameters"][0]["shape"] = [63, 16]
     problem = problem_of({"graph": graph, "devices": 4})
-    assert problem.path[:3] == ("graph", "operators", "down")
+    assert problem.path == ("graph", "operators", 2, "parameters", 0)
     assert problem.remedy
+
+
+@pytest.mark.parametrize(
+    ("field", "wrong"),
+    [
+        ("colour", "red"),
+        ("kind", "input"),
+        ("name", "x"),
+        ("inputs", ["nothing"]),
+        ("inputs", ["down"]),
+        ("inputs", ["act", "x"]),
+        ("outputs", [tensor("down", 8, 17)]),
+        ("outputs", [tensor("down", 8, 16, dtype="fp7")]),
+        ("outputs", [tensor("x", 8, 16)]),
+        ("parameters", []),
+        ("parameters", [{"name": "weight", "shape": [64, 16], "tied_to": "act"}]),
+        ("attributes", {"column_units": 5}),
+        ("attributes", {"colum_units": 4}),
+    ],
+)
+def test_operators_are_named_by_their_number_whatever_is_wrong(field: str, wrong: Any) -> None:
+    """A number in the list as it was posted, which may begin with the operator that runs last."""
+    graph = two_layers()
+    graph["operators"].reverse()
+    graph["operators"][0][field] = wrong
+    path = problem_of({"graph": graph, "devices": 4}).path
+    assert path[:3] == ("graph", "operators", 0)
+    found: Any = {"graph": graph}
+    # What is missing has a place of its own all the same.
+    for part in path[:4]:
+        found = found[part]
 
 
 def test_names_may_be_long_and_strange() -> None:

@@ -392,16 +392,20 @@ def test_where_the_peak_binds_a_plan_is_found_that_fits_and_says_what_is_known()
         assert plan["predicted_peak_bytes"] <= peak - less == plan["device_memory_bytes"]
         assert plan["objective"] > bound
         assert check_sharding(result["instance"], plan) == []
+        assert bound * (1 - 1e-9) <= certificate["lower_bound"] <= plan["objective"]
+        if certificate["proven_optimal"]:
+            assert "cheapest plan" in certificate["proof"]["elimination"]
+            seen.add("proven")
+            continue
         # Best among plans that keep less is not best of all that fit.
-        assert not certificate["proven_optimal"]
-        assert certificate["lower_bound"] == pytest.approx(bound)
         assert certificate["gap"] > 0
         (remark,) = certificate["scope"]
         kept = result["instance"]["device_memory_bytes"]
         by_local_search = "local search" in remark
         assert by_local_search or f"keep at most {kept} of the {peak - less} bytes" in remark
-        seen.add(by_local_search)
-    assert seen == {True, False}
+        seen.add("local search" if by_local_search else "keeps less")
+    assert "proven" in seen
+    assert len(seen) > 1
 
 
 def test_less_memory_never_makes_a_better_plan() -> None:
