@@ -6,12 +6,13 @@ from celery import Celery
 from redis import Redis
 from redis.exceptions import RedisError
 
-from app.models import HIGHEST_PRIORITY
+from app.models import HIGHEST_PRIORITY, LONG, SHORT
+from app.repositories.queue import Dispatch
 from app.services.sweeping import Publish
 from app.settings import Settings
 
 SOLVE_TASK = "workers.tasks.solve"
-QUEUE = "loadmaster"
+QUEUES = {SHORT: "loadmaster.short", LONG: "loadmaster.long"}
 
 
 def create_celery(settings: Settings) -> Celery:
@@ -25,7 +26,8 @@ def create_celery(settings: Settings) -> Celery:
     celery.conf.update(
         accept_content=["json"],
         task_serializer="json",
-        task_default_queue=QUEUE,
+        task_default_queue=QUEUES[SHORT],
+        task_queues={queue: {} for queue in QUEUES.values()},
         task_ignore_result=True,
         task_acks_late=False,
         worker_prefetch_multiplier=1,
@@ -50,10 +52,14 @@ def create_celery(settings: Settings) -> Celery:
 def publisher(celery: Celery) -> Publish:
     """A function that sends one id, and raises at once if the broker takes no messages."""
 
-    def publish(solve_id: str, priority: int) -> None:
-        # On Redis, 0 is the most urgent.
+    def publish(dispatch: Dispatch) -> None:
         celery.send_task(
-            SOLVE_TASK, args=[solve_id], priority=HIGHEST_PRIORITY - priority, retry=False
+            SOLVE_TASK,
+            args=[dispatch.solve_id],
+            queue=QUEUES[dispatch.queue],
+            # On Redis, 0 is the most urgent.
+            priority=HIGHEST_PRIORITY - dispatch.priority,
+            retry=False,
         )
 
     return publish

@@ -9,11 +9,13 @@ from app.models import DEFAULT_TENANT
 
 
 class Scope(StrEnum):
-    """What a key allows: posting and cancelling; looking; keys, purges and the audit log."""
+    """What a key allows: posting and cancelling; looking; purges and the audit log, all of its
+    tenant; and the figures of the whole service, which are of all tenants."""
 
     SUBMIT = "submit"
     READ = "read"
     ADMIN = "admin"
+    METRICS = "metrics"
 
 
 ALL_SCOPES = frozenset(Scope)

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import BigInteger, Connection, Engine, create_engine, event, make_url
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.orm import Session, sessionmaker
 from sqlalchemy.sql.functions import FunctionElement
@@ -20,6 +22,10 @@ from app.settings import Settings
 
 BEGIN_OPTION = "sqlite_begin"
 POSTGRES_CONNECT_TIMEOUT_S = 5
+UNREACHABLE = (OperationalError, InterfaceError, PoolTimeout)
+"""What is raised while the database is away or too busy."""
+DEADLOCK = "40P01"
+"""What PostgreSQL calls a deadlock (`SQLSTATE`)."""
 
 
 class clock_ms(FunctionElement[int]):  # noqa: N801 - used like a SQL function
@@ -63,6 +69,13 @@ class Database:
             yield session
 
     @contextmanager
+    def looking(self) -> Iterator[Connection]:
+        """A connection that only reads, for the few queries that are asked most: a session costs
+        more than such a query."""
+        with self.engine.connect() as connection:
+            yield connection
+
+    @contextmanager
     def writing(self) -> Iterator[Session]:
         """A session that commits once, at its end, or rolls back if an exception leaves it.
 
@@ -85,6 +98,8 @@ def make_engine(settings: Settings) -> Engine:
         "pool_size": settings.database_pool_size,
         "max_overflow": settings.database_pool_size,
         "pool_timeout": timeout_s,
+        # Errors are written to the log, and parameters may be secrets.
+        "hide_parameters": True,
     }
     if url.get_backend_name() == "sqlite":
         if url.database:
@@ -117,6 +132,11 @@ def _prepare_sqlite(connection: Any, record: Any) -> None:
 def _begin_on_sqlite(connection: Connection) -> None:
     lock = connection.get_execution_options().get(BEGIN_OPTION, "DEFERRED")
     connection.exec_driver_sql(f"BEGIN {lock}")
+
+
+def is_deadlock(error: DBAPIError) -> bool:
+    """Whether the database ended this transaction so that another one could go on."""
+    return getattr(error.orig, "sqlstate", None) == DEADLOCK
 
 
 def upgrade_schema(settings: Settings | None = None, revision: str = "head") -> None:

@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
-from fastapi import Depends, Request
+from anyio import CapacityLimiter
+from fastapi import Depends, Query, Request
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
-from app.callers import ANYBODY, Caller
+from app.callers import Caller, Scope
 from app.database import Database
-from app.errors import JobNotFound
+from app.errors import JobNotFound, NotAllowed
+from app.observability.context import bind
+from app.observability.exposition import Exposition
+from app.security.gate import Gate
+from app.services.audit import AuditLog
+from app.services.batches import Batches
 from app.services.estimates import Estimates
+from app.services.events import JobEvents
+from app.services.following import Follower
 from app.services.jobs import Jobs
 from app.services.limits import ResolvedPipeline, ResolvedSharding, ResolvedTraining
 from app.services.plan_requests import PlanRequests
+from app.services.purging import Purging
+from app.services.webhooks.delivery_log import DeliveryLog
 from app.settings import Settings
 
 
@@ -25,29 +37,87 @@ class Services:
     settings: Settings
     database: Database
     jobs: Jobs
+    events: JobEvents
+    follower: Follower
     pipeline_schedules: PlanRequests[ResolvedPipeline]
     sharding_plans: PlanRequests[ResolvedSharding]
     training_plans: PlanRequests[ResolvedTraining]
+    batches: Batches
+    batch_threads: CapacityLimiter
+    delivery_log: DeliveryLog
+    purging: Purging
     estimates: Estimates
+    gate: Gate
+    audit_log: AuditLog
+    exposition: Exposition
 
 
-def _services(request: Request) -> Services:
+_bearer = HTTPBearer(
+    auto_error=False, description="An API key, `lm_…`; none if the service asks for none."
+)
+
+
+# Coroutines, though nothing in them waits: others would each cost a request a trip to a thread.
+async def _services(request: Request) -> Services:
     services = request.app.state.services
     assert isinstance(services, Services)
     return services
 
 
-def _job_id(job_id: str) -> str:
+ServicesDep = Annotated[Services, Depends(_services)]
+
+
+async def _caller(
+    request: Request,
+    services: ServicesDep,
+    given: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)],
+) -> Caller:
+    caller = await services.gate.admit(request.scope, given.credentials if given else None)
+    bind(tenant=caller.tenant, caller=caller.actor)
+    return caller
+
+
+CallerDep = Annotated[Caller, Depends(_caller)]
+
+
+async def _job_id(job_id: str, _: CallerDep) -> str:
+    """Asks for the key first: without one, no address tells anything."""
     try:
-        return str(uuid.UUID(job_id))
+        known = str(uuid.UUID(job_id))
     except ValueError as error:
         raise JobNotFound("A job's id is a UUID, and this is none.") from error
+    bind(job_id=known)
+    return known
 
 
-def _caller() -> Caller:
-    return ANYBODY
+def _with(scope: Scope) -> Callable[[Caller], Coroutine[Any, Any, Caller]]:
+    async def allowed(caller: CallerDep) -> Caller:
+        return _require(caller, scope)
+
+    return allowed
 
 
-ServicesDep = Annotated[Services, Depends(_services)]
-CallerDep = Annotated[Caller, Depends(_caller)]
+def _require(caller: Caller, scope: Scope) -> Caller:
+    if scope not in caller.scopes:
+        raise NotAllowed(f"This needs a key with the scope `{scope}`.")
+    return caller
+
+
+async def _deleting(
+    caller: CallerDep,
+    purge: Annotated[bool, Query(description="Remove the job, which has to be over.")] = False,
+) -> Caller:
+    return _require(caller, Scope.ADMIN if purge else Scope.SUBMIT)
+
+
+# Who asks, if the key allows: looking and estimates; posting and cancelling; purges and the audit
+# log. Every route below /v1 takes one of these.
+ReadCaller = Annotated[Caller, Depends(_with(Scope.READ))]
+SubmitCaller = Annotated[Caller, Depends(_with(Scope.SUBMIT))]
+AdminCaller = Annotated[Caller, Depends(_with(Scope.ADMIN))]
+# Who cancels a job, or with `purge` removes it.
+DeletingCaller = Annotated[Caller, Depends(_deleting)]
+# For `/metrics`, which `Settings.metrics_public` opens for all.
+READ_ACCESS = Depends(_with(Scope.READ))
+METRICS_ACCESS = Depends(_with(Scope.METRICS))
 JobId = Annotated[str, Depends(_job_id)]

@@ -5,8 +5,11 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Callable
 
 from app.database import Database
+from app.observability import metrics
+from app.services.retention import Retention
 from app.services.sweeping import (
     Publish,
     forget_sent,
@@ -25,10 +28,18 @@ class Dispatcher:
     Requests only wake it: a broker that hangs holds up this thread, never a client.
     """
 
-    def __init__(self, database: Database, settings: Settings, publish: Publish | None) -> None:
+    def __init__(
+        self,
+        database: Database,
+        settings: Settings,
+        publish: Publish | None,
+        after_round: Callable[[], None] | None = None,
+    ) -> None:
         self._database = database
         self._settings = settings
         self._publish = publish
+        self._after_round = after_round
+        self._retention = Retention(database, settings)
         self._awake = threading.Event()
         self._stopping = threading.Event()
         self._forget_sent = False
@@ -61,15 +72,21 @@ class Dispatcher:
                     next_sweep = time.monotonic() + self._settings.sweep_s
                     self.sweep()
                 if self._publish is not None:
-                    send_unsent(self._database, self._publish)
+                    while send_unsent(self._database, self._publish, self._settings):
+                        pass
             except Exception as error:
                 # The thread outlives a database that is down: the next round tries again.
+                metrics.database_failed()
                 logger.error("the sweep failed: %s", error)
+            if self._after_round is not None:
+                self._after_round()
             self._awake.wait(max(0.0, next_sweep - time.monotonic()))
             self._awake.clear()
 
     def sweep(self) -> None:
-        """Take back what lost workers held, and send again what nobody claimed."""
+        """Take back what lost workers held, send again what nobody claimed, and remove a little of
+        what has expired."""
         take_back_lapsed(self._database, self._settings)
         if self._publish is not None:
             send_unclaimed(self._database, self._publish, self._settings)
+        self._retention.sweep()

@@ -7,10 +7,9 @@ import logging
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from sqlalchemy.exc import InterfaceError, OperationalError
-from sqlalchemy.exc import TimeoutError as PoolTimeout
 from starlette.exceptions import HTTPException
 
+from app.database import UNREACHABLE
 from app.errors import (
     PROBLEM_MEDIA_TYPE,
     DatabaseUnavailable,
@@ -22,6 +21,11 @@ from app.errors import (
     NotFound,
     ServiceError,
 )
+from app.observability import metrics
+from app.observability.context import request_id
+from app.observability.http import REQUEST_ID
+from app.root_path import public_path
+from app.security.headers import security_headers
 from planner.errors import SpecError
 
 logger = logging.getLogger(__name__)
@@ -34,14 +38,14 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(SpecError, _spec_error)
     app.add_exception_handler(RequestValidationError, _validation_error)
     app.add_exception_handler(HTTPException, _http_exception)
-    for unreachable in (OperationalError, InterfaceError, PoolTimeout):
+    for unreachable in UNREACHABLE:
         app.add_exception_handler(unreachable, _database_error)
     app.add_exception_handler(Exception, _unexpected)
 
 
 def problem_response(request: Request, error: ServiceError) -> JSONResponse:
     """The answer for an error."""
-    document = error.to_document(request.url.path)
+    document = error.to_document(public_path(request.scope["path"]))
     return JSONResponse(
         document,
         status_code=document["status"],
@@ -73,16 +77,18 @@ def _validation_error(request: Request, error: Exception) -> JSONResponse:
 
 def _http_exception(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
+    path = request.scope["path"]
     if error.status_code == 404:
-        return problem_response(request, NotFound(f"There is no {request.url.path}."))
+        return problem_response(request, NotFound(f"There is no {path}."))
     if error.status_code == 405:
-        detail = f"{request.url.path} does not take {request.method}."
+        detail = f"{path} does not take {request.method}."
         return problem_response(request, MethodNotAllowed(detail, headers=error.headers))
     known = HttpError(error.status_code, str(error.detail), error.headers)
     return problem_response(request, known)
 
 
 def _database_error(request: Request, error: Exception) -> JSONResponse:
+    metrics.database_failed()
     logger.error("the database is unavailable: %s", error)
     return problem_response(
         request,
@@ -94,5 +100,11 @@ def _database_error(request: Request, error: Exception) -> JSONResponse:
 
 
 def _unexpected(request: Request, error: Exception) -> JSONResponse:
-    # The server logs the traceback, since this handler answers for an exception that goes on.
-    return problem_response(request, InternalError("The service's log says more."))
+    # The server logs the traceback, since this handler answers for an exception that goes on. It
+    # stands outside of all middleware, so that nothing else says which request it was.
+    asked = request_id()
+    headers = dict(security_headers(request.scope["path"]))
+    if asked is not None:
+        headers[REQUEST_ID] = asked
+    detail = "The service's log says more; look for the request's id."
+    return problem_response(request, InternalError(detail, headers=headers))

@@ -2,12 +2,17 @@
 
 ServiceError
 ├── MalformedBody 400        ├── ResultNotReady 409
-├── NotFound 404             ├── SolveFailed 410
-│   ├── JobNotFound 404      ├── BodyTooLarge 413
-│   └── NoPlan 404           ├── UnsupportedMediaType 415
-├── MethodNotAllowed 405     ├── InvalidRequest 422
-├── InternalError 500        │   └── LimitExceeded 422
-└── DatabaseUnavailable 503  └── HttpError (whatever status the framework raised)
+├── KeyInAddress 400         ├── SolveFailed, JobOver 410
+├── NotAuthenticated 401     ├── BodyTooLarge 413
+├── NotAllowed 403           ├── UnsupportedMediaType 415
+├── ForeignOrigin 403        ├── UnknownHost 421
+├── LocalOnly 403            ├── InvalidRequest 422
+├── NotFound 404             │   ├── LimitExceeded 422
+│   ├── JobNotFound 404      │   └── IdempotencyKeyReused 422
+│   ├── BatchNotFound 404    ├── TooManyRequests 429
+│   └── NoPlan 404           ├── TooManyQueued 429
+├── MethodNotAllowed 405     ├── HttpError (whatever status the framework raised)
+├── InternalError 500        └── DatabaseUnavailable, TooManyStreams 503
 """
 
 from __future__ import annotations
@@ -16,6 +21,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from app.observability.context import request_id
 from planner.documents import complaint_and_remedy
 from planner.errors import SpecError
 
@@ -60,6 +66,7 @@ class ServiceError(Exception):
 
     def to_document(self, instance: str) -> dict[str, Any]:
         """The problem document; `instance` is the path that was asked for."""
+        asked = request_id()
         return {
             "type": TYPE_PREFIX + self.code,
             "title": self.title,
@@ -71,6 +78,7 @@ class ServiceError(Exception):
                 {"path": error.path, "message": error.message, "remedy": error.remedy}
                 for error in self.errors
             ],
+            **({} if asked is None else {"request_id": asked}),
             **self.members,
         }
 
@@ -79,6 +87,41 @@ class MalformedBody(ServiceError):
     """The body is not JSON that the service reads."""
 
     status, code, title = 400, "malformed_body", "The body is not valid JSON"
+
+    @classmethod
+    def of(cls, message: str, remedy: str) -> MalformedBody:
+        """The error of the whole body, which has no path."""
+        return cls(f"The body {message} {remedy}", errors=[FieldError("", message, remedy)])
+
+
+class KeyInAddress(ServiceError):
+    """A key was sent in the address, where logs and histories keep it."""
+
+    status, code, title = 400, "key_in_address", "A key does not belong into an address"
+
+
+class NotAuthenticated(ServiceError):
+    """There is no key, or it is not valid (any more)."""
+
+    status, code, title = 401, "not_authenticated", "A valid API key is needed"
+
+
+class NotAllowed(ServiceError):
+    """The key is valid, but not for this."""
+
+    status, code, title = 403, "not_allowed", "The key does not allow this"
+
+
+class ForeignOrigin(ServiceError):
+    """A web page of another origin sent this."""
+
+    status, code, title = 403, "foreign_origin", "Pages of other origins may not do this"
+
+
+class LocalOnly(ServiceError):
+    """The service asks for no key, and the request came over a network."""
+
+    status, code, title = 403, "local_only", "The service answers on its own machine only"
 
 
 class NotFound(ServiceError):
@@ -91,6 +134,12 @@ class JobNotFound(NotFound):
     """No job has this id."""
 
     code, title = "job_not_found", "There is no such job"
+
+
+class BatchNotFound(NotFound):
+    """No batch has this id."""
+
+    code, title = "batch_not_found", "There is no such batch"
 
 
 class NoPlan(NotFound):
@@ -126,6 +175,12 @@ class SolveFailed(ServiceError):
         return document
 
 
+class JobOver(ServiceError):
+    """No event of the job follows."""
+
+    status, code, title = 410, "job_over", "The job is over"
+
+
 class BodyTooLarge(ServiceError):
     """The body has more bytes than the service reads."""
 
@@ -136,6 +191,12 @@ class UnsupportedMediaType(ServiceError):
     """The body is not declared as JSON."""
 
     status, code, title = 415, "unsupported_media_type", "The body has to be JSON"
+
+
+class UnknownHost(ServiceError):
+    """The request names a host that this service does not go by."""
+
+    status, code, title = 421, "unknown_host", "The service does not go by this name"
 
 
 class InvalidRequest(ServiceError):
@@ -162,14 +223,38 @@ class LimitExceeded(InvalidRequest):
     code, title = "limit_exceeded", "The request exceeds a limit of this service"
 
 
+class TooManyRequests(ServiceError):
+    """The caller asked more often than it may."""
+
+    status, code, title = 429, "too_many_requests", "Too many requests"
+
+
+class TooManyQueued(ServiceError):
+    """As many solves of this tenant wait as may wait."""
+
+    status, code, title = 429, "too_many_queued", "Too many jobs are queued"
+
+
 class InternalError(ServiceError):
     """A fault of the service; its log has the traceback, the answer does not."""
+
+
+class IdempotencyKeyReused(InvalidRequest):
+    """The key came before with another request."""
+
+    code, title = "idempotency_key_reused", "The idempotency key was used before"
 
 
 class DatabaseUnavailable(ServiceError):
     """The database cannot be reached or is too busy."""
 
     status, code, title = 503, "database_unavailable", "The database is unavailable"
+
+
+class TooManyStreams(ServiceError):
+    """This process serves as many streams of events as it may."""
+
+    status, code, title = 503, "too_many_streams", "Too many streams of events are open"
 
 
 class HttpError(ServiceError):

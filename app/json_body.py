@@ -18,10 +18,12 @@ async def read_json_object(request: Request, max_bytes: int) -> dict[str, Any]:
 
     Raises `UnsupportedMediaType`, `BodyTooLarge`, `MalformedBody` or `InvalidRequest`.
     """
-    content_type = request.headers.get("content-type", "application/json")
+    # Without one, or as text, a page of any origin could send it without being asked first.
+    content_type = request.headers.get("content-type", "")
     media_type = content_type.partition(";")[0].strip().lower()
     if media_type != "application/json" and not media_type.endswith("+json"):
-        raise UnsupportedMediaType(f"Send application/json, not {media_type}.")
+        declared = f"not {media_type}" if media_type else "and say so in Content-Type"
+        raise UnsupportedMediaType(f"Send application/json, {declared}.")
     return parse_json_object(await _read(request, max_bytes))
 
 
@@ -35,15 +37,19 @@ def parse_json_object(raw: bytes) -> dict[str, Any]:
             object_pairs_hook=_object_without_duplicates,
         )
     except RecursionError as error:
-        raise MalformedBody("The body is nested too deeply.") from error
+        raise _nested_too_deeply() from error
     except ValueError as error:
-        raise MalformedBody(f"The body is not valid JSON: {error}.") from error
+        raise MalformedBody.of(f"is not valid JSON: {error}.", "Send one JSON object.") from error
     if not isinstance(parsed, dict):
         raise InvalidRequest.of(
             "", "the body has to be a JSON object.", 'Write it in braces: {"field": value}.'
         )
     _check_values(parsed, (), MAX_DEPTH)
     return parsed
+
+
+def _nested_too_deeply() -> MalformedBody:
+    return MalformedBody.of("is nested too deeply.", f"Nest at most {MAX_DEPTH} levels.")
 
 
 async def _read(request: Request, max_bytes: int) -> bytes:
@@ -81,7 +87,7 @@ def _object_without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _check_values(value: Any, path: tuple[str, ...], depth: int) -> None:
     if depth == 0:
-        raise MalformedBody("The body is nested too deeply.")
+        raise _nested_too_deeply()
     if isinstance(value, dict):
         for name, entry in value.items():
             _check_text(name, path)

@@ -6,24 +6,46 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
+from anyio import CapacityLimiter
 from fastapi import FastAPI
 
 from app import error_handlers
 from app.broker import create_celery, publisher
+from app.compression import compress
 from app.database import Database
-from app.dependencies import Services
+from app.dependencies import METRICS_ACCESS, Services
 from app.dispatch import Dispatcher
+from app.models import PIPELINE, SHARDING, TRAINING
+from app.observability.exposition import Exposition
+from app.observability.http import RequestObserver
+from app.observability.logs import configure_logging
+from app.observability.rows import RowsCollector
+from app.observability.telemetry import telemetry_config
 from app.openapi import openapi_document, operation_id
+from app.root_path import BelowRootPath
 from app.routes import (
+    audit,
+    batches,
     estimates,
+    events,
     jobs,
+    metrics,
     pipeline_schedules,
     service,
     sharding_plans,
     training_plans,
+    webhooks,
 )
+from app.security.gate import Gate
+from app.security.guard import protect
+from app.security.rate_limit import RateLimiter
+from app.services.audit import AuditLog
+from app.services.batches import Batches
 from app.services.estimates import Estimates
+from app.services.events import JobEvents
+from app.services.following import Follower
 from app.services.jobs import Jobs
+from app.services.keys import Doorkeeper
 from app.services.limits import (
     EstimateLimits,
     PipelineLimits,
@@ -34,8 +56,13 @@ from app.services.limits import (
     TrainingLimits,
 )
 from app.services.plan_requests import PlanRequests
+from app.services.purging import Purging
 from app.services.submission import Submission
+from app.services.webhooks.delivery_log import DeliveryLog
+from app.services.webhooks.notifier import Notifier
+from app.services.webhooks.targets import WebhookTargets
 from app.settings import Settings
+from app.termination import on_termination
 from planner.estimates.registry import ESTIMATES, Estimate
 from planner.pipeline import request as pipeline_request
 from planner.sharding import request as sharding_request
@@ -43,6 +70,9 @@ from planner.training import request as training_request
 from planner.version import __version__
 
 Body = Mapping[str, Any]
+BATCHES_READ_AT_ONCE = 2
+"""By one process: a thousand requests take seconds of a core to resolve, and must not take all
+threads from others."""
 
 DESCRIPTION = (
     "Plans the training of large language models: post a model and a cluster, or a measured "
@@ -62,17 +92,41 @@ def create_app(
 ) -> FastAPI:
     """The application; bodies are turned into specs or answered by the planner, unless tested
     apart."""
-    settings = settings or Settings()
+    if settings is None:
+        # A server calls this without arguments; it has configured its own logs by now.
+        settings = Settings()
+        configure_logging(settings)
     database = Database(settings)
     publish = publisher(create_celery(settings)) if settings.broker_url else None
     dispatcher = Dispatcher(database, settings, publish)
+    notifier = Notifier(database, settings)
     submission = Submission(database, settings, __version__, dispatcher.wake)
+    targets = WebhookTargets(settings)
+    jobs_service = Jobs(database)
+    follower = Follower(database, settings.max_streams)
+    pipelines = PlanRequests(
+        PIPELINE, submission, resolve_pipeline, PipelineLimits(settings), targets
+    )
+    shardings = PlanRequests(
+        SHARDING, submission, resolve_sharding, ShardingLimits(settings), targets
+    )
+    trainings = PlanRequests(
+        TRAINING, submission, resolve_training, TrainingLimits(settings), targets
+    )
+    doorkeeper, limiter = Doorkeeper(database), RateLimiter(settings)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         dispatcher.start()
-        yield
+        notifier.start()
+        limiter.start()
+        with on_termination(follower.close):
+            yield
+        await follower.stop()
         dispatcher.stop()
+        notifier.stop()
+        limiter.stop()
+        doorkeeper.close()
         database.dispose()
 
     app = FastAPI(
@@ -82,26 +136,55 @@ def create_app(
         lifespan=lifespan,
         generate_unique_id_function=operation_id,
         redirect_slashes=False,
-        telemetry={"tracing": False, "metrics": False, "logs": False},
+        telemetry=telemetry_config(settings),
     )
     app.state.services = Services(
         settings=settings,
         database=database,
-        jobs=Jobs(database),
-        pipeline_schedules=PlanRequests(submission, resolve_pipeline, PipelineLimits(settings)),
-        sharding_plans=PlanRequests(submission, resolve_sharding, ShardingLimits(settings)),
-        training_plans=PlanRequests(submission, resolve_training, TrainingLimits(settings)),
+        jobs=jobs_service,
+        events=JobEvents(database),
+        follower=follower,
+        pipeline_schedules=pipelines,
+        sharding_plans=shardings,
+        training_plans=trainings,
+        batches=Batches(
+            database,
+            settings,
+            submission,
+            jobs_service,
+            {PIPELINE: pipelines, SHARDING: shardings, TRAINING: trainings},
+        ),
+        batch_threads=CapacityLimiter(BATCHES_READ_AT_ONCE),
+        delivery_log=DeliveryLog(database),
+        purging=Purging(database),
         estimates=Estimates(estimate, EstimateLimits(settings)),
+        gate=Gate(settings, doorkeeper, limiter),
+        audit_log=AuditLog(database),
+        exposition=Exposition(RowsCollector(database, __version__)),
     )
     error_handlers.install(app)
+    # Routes are tried in turn: first what is asked for most.
     for router in (
+        jobs.router,
+        events.router,
         pipeline_schedules.router,
         sharding_plans.router,
         training_plans.router,
         estimates.router,
-        jobs.router,
+        batches.router,
+        webhooks.router,
         service.router,
+        audit.router,
     ):
         app.include_router(router)
-    app.openapi = lambda: openapi_document(app)  # type: ignore[method-assign]
+    app.include_router(
+        metrics.router, dependencies=[] if settings.metrics_public else [METRICS_ACCESS]
+    )
+    protect(app, settings)
+    compress(app)
+    # The last one added is the outermost: it sees what all others answer.
+    app.add_middleware(RequestObserver)
+    app.add_middleware(BelowRootPath, prefix=settings.root_path)
+    asks_for_keys = settings.authentication == "keys"
+    app.openapi = lambda: openapi_document(app, asks_for_keys=asks_for_keys)  # type: ignore[method-assign]
     return app

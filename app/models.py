@@ -24,6 +24,8 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from app.database import clock_ms
 
+SCHEMA_REVISION = "0005"
+"""The migration that these tables come from. Numbers of revisions grow."""
 DEFAULT_TENANT = "default"
 DEFAULT_PRIORITY = 5
 SHARED = ""
@@ -126,9 +128,13 @@ class Solve(Base):
             postgresql_where=text(REUSABLE_CONDITION),
         ),
         Index("ix_solves_queue", "state", "priority", "created_at", "id"),
-        Index("ix_solves_running", "tenant", "state"),
+        # With everything that the place in the queue depends on: the rows have long specs.
+        Index("ix_solves_tenant", "tenant", "state", "priority", "created_at", "id"),
         Index("ix_solves_problem_hash", "problem_hash"),
         Index("ix_solves_shape", "shape_hash", "created_at"),
+        Index("ix_solves_finished", "finished_at", "id"),
+        # With everything that retention asks for, so that it does not read rows with long specs.
+        Index("ix_solves_asked", "asked_at", "state", "id"),
     )
 
     id: Mapped[str] = mapped_column(String(36), primary_key=True)
@@ -199,6 +205,7 @@ class Job(Base):
     __table_args__ = (
         *(CheckConstraint(sql, name=name) for name, sql in JOB_CHECKS.items()),
         Index("ix_jobs_newest", "tenant", "created_at", "id"),
+        Index("ix_jobs_oldest", "created_at", "id"),
     )
 
     id: Mapped[str] = mapped_column(String(36), primary_key=True)
@@ -288,7 +295,7 @@ class AuditEntry(Base):
     """Something that a person did and may be asked about: keys, limits, cancels, purges."""
 
     __tablename__ = "audit_entries"
-    __table_args__ = (Index("ix_audit_entries_tenant", "tenant", "id"),)
+    __table_args__ = (Index("ix_audit_entries_newest", "tenant", "at", "id"),)
 
     id: Mapped[int] = mapped_column(
         BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True
@@ -360,6 +367,8 @@ class Webhook(Base):
     id: Mapped[str] = mapped_column(String(36), primary_key=True)
     job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id"), index=True)
     url: Mapped[str] = mapped_column(Text)
+    # Its scheme, host and port: few are tried at once of one origin.
+    origin: Mapped[str] = mapped_column(String(300))
     # Signs what is sent (HMAC), so it cannot be stored as a hash. Null = the service's own.
     secret: Mapped[str | None] = mapped_column(String(200), deferred=True, deferred_raiseload=True)
     state: Mapped[str] = mapped_column(String(16), default=DeliveryState.WAITING)

@@ -9,7 +9,20 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
-from app.errors import PROBLEM_MEDIA_TYPE, InvalidRequest
+from app.errors import (
+    PROBLEM_MEDIA_TYPE,
+    DatabaseUnavailable,
+    ForeignOrigin,
+    InvalidRequest,
+    KeyInAddress,
+    LocalOnly,
+    NotAllowed,
+    NotAuthenticated,
+    ServiceError,
+    TooManyRequests,
+    UnknownHost,
+)
+from app.schemas.batches import BatchRequest
 from app.schemas.problems import Problem, problem_responses
 from app.schemas.requests import PipelineScheduleRequest, ShardingPlanRequest, TrainingPlanRequest
 from planner.estimates.registry import REQUESTS
@@ -19,9 +32,13 @@ EXTRA_SCHEMAS: tuple[type[BaseModel], ...] = (
     PipelineScheduleRequest,
     ShardingPlanRequest,
     TrainingPlanRequest,
+    BatchRequest,
     *REQUESTS.values(),
     Problem,
 )
+
+KEYED = (NotAuthenticated, NotAllowed, TooManyRequests, DatabaseUnavailable)
+"""What a route that needs a key may answer because of it."""
 
 
 def operation_id(route: APIRoute) -> str:
@@ -29,7 +46,7 @@ def operation_id(route: APIRoute) -> str:
     return route.name
 
 
-def openapi_document(app: FastAPI) -> dict[str, Any]:
+def openapi_document(app: FastAPI, *, asks_for_keys: bool) -> dict[str, Any]:
     """The description of an application, made once."""
     if app.openapi_schema is None:
         document = get_openapi(
@@ -44,6 +61,7 @@ def openapi_document(app: FastAPI) -> dict[str, Any]:
             schemas.update(schema.pop("$defs", {}))
             schemas[model.__name__] = schema
         _replace_validation_errors(document)
+        _add_refusals(document, asks_for_keys)
         app.openapi_schema = document
     return app.openapi_schema
 
@@ -59,3 +77,21 @@ def _replace_validation_errors(document: dict[str, Any]) -> None:
             invalid = operation["responses"].get("422")
             if invalid is not None and PROBLEM_MEDIA_TYPE not in invalid["content"]:
                 operation["responses"]["422"] = problem_responses(InvalidRequest)[422]
+
+
+def _add_refusals(document: dict[str, Any], asks_for_keys: bool) -> None:
+    """What callers of any route are told before it is reached."""
+    common: tuple[type[ServiceError], ...] = (KeyInAddress, UnknownHost, LocalOnly, ForeignOrigin)
+    if not asks_for_keys:
+        document["components"].pop("securitySchemes", None)
+    for operations in document["paths"].values():
+        for operation in operations.values():
+            refusals = common
+            if "security" in operation:
+                refusals = (*refusals, *KEYED) if asks_for_keys else (*refusals, TooManyRequests)
+                if not asks_for_keys:
+                    del operation["security"]
+            for status, answer in problem_responses(*refusals).items():
+                known = operation["responses"].setdefault(str(status), answer)
+                if known is not answer:
+                    known["description"] += f" {answer['description']}"

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 DEFAULT_DATABASE_FILE = "loadmaster.db"
@@ -40,6 +41,34 @@ class Settings(BaseSettings):
     )
     broker_timeout_s: float = Field(default=2, gt=0, description="For the broker to answer.")
 
+    authentication: Literal["keys", "off"] = Field(
+        default="keys", description="Whether requests need an API key."
+    )
+    allow_anyone_on_the_network: bool = Field(
+        default=False,
+        description="With `authentication` off: answer other machines too, whoever asks.",
+    )
+    allowed_hosts: tuple[str, ...] = Field(
+        default=(),
+        description="Names that the service goes by beside localhost and its address, as a JSON "
+        "list. With keys, unless set: any.",
+    )
+    allowed_origins: tuple[str, ...] = Field(
+        default=(), description="Origins whose web pages may use the service, as a JSON list."
+    )
+    requests_per_minute: int = Field(
+        default=6000, ge=0, description="Of one key, or without keys of one client; 0 = any number."
+    )
+    max_queued_per_tenant: int = Field(
+        default=10_000, ge=1, description="Most solves of one tenant that wait at a time."
+    )
+
+    root_path: str = Field(
+        default="",
+        pattern=r"^(/[A-Za-z0-9._~-]+)*$",
+        description="The path below which a proxy serves the API, such as `/loadmaster`.",
+    )
+
     max_body_bytes: int = Field(default=8 * 2**20, ge=1, description="Largest request body.")
     max_stages: int = Field(default=256, ge=1, description="Most stages of a problem.")
     max_micro_batches: int = Field(
@@ -60,12 +89,45 @@ class Settings(BaseSettings):
         default=120, gt=0, description="A solve with a larger time limit waits in the queue `long`."
     )
     max_wait_s: float = Field(default=60, ge=0, description="Cap of `Prefer: wait=N`.")
+    max_streams: int = Field(
+        default=500, ge=0, description="Most streams of events of one API process at a time."
+    )
+
+    idempotency_key_lifetime_s: float = Field(
+        default=86_400, gt=0, description="How long an `Idempotency-Key` is remembered."
+    )
+    max_batch_requests: int = Field(default=1000, ge=1, description="Most requests of a batch.")
+    max_batch_body_bytes: int = Field(
+        default=32 * 2**20, ge=1, description="Largest body of a batch."
+    )
+
+    webhook_secret: SecretStr | None = Field(
+        default=None,
+        min_length=16,
+        description="Signs webhooks that are posted without a secret of their own.",
+    )
+    webhook_allow_private: bool = Field(
+        default=False,
+        description="Whether webhooks may go to private addresses and to this machine.",
+    )
+    webhook_allowed_hosts: tuple[str, ...] = Field(
+        default=(),
+        description="Names, addresses and networks that webhooks may go to although they are not "
+        "public, as a JSON list.",
+    )
+    webhook_timeout_s: float = Field(
+        default=10, gt=0, description="For a receiver to answer a webhook."
+    )
+    webhook_retries_s: tuple[float, ...] = Field(
+        default=(5, 30, 120, 600, 3600, 14_400, 43_200),
+        description="Waits before a webhook is tried again, as a JSON list; then it has failed.",
+    )
 
     lease_s: float = Field(default=10, gt=0, description="A worker silent for longer is lost.")
     heartbeat_s: float = Field(
         default=0.8,
         gt=0,
-        description="How often a worker renews its lease, and at the latest hears of a cancel.",
+        description="How often a worker renews its lease.",
     )
     sweep_s: float = Field(default=2, gt=0, description="How often the sweep looks at the rows.")
     resend_after_s: float = Field(
@@ -74,19 +136,87 @@ class Settings(BaseSettings):
     max_crashes: int = Field(default=3, ge=1, description="Solver crashes before a solve fails.")
     max_losses: int = Field(default=20, ge=0, description="Lost workers before a solve fails.")
     overtime_s: float = Field(
-        default=10, gt=0, description="A solver this long past its time limit is killed."
+        default=1.2, gt=0, description="A solver this long past its time limit is killed."
     )
     stop_grace_s: float = Field(
         default=5, gt=0, description="How long a solver asked to stop may take before it is killed."
     )
+    worker_alive_file: Path | None = Field(
+        default=None,
+        description="A file that a worker touches after every sweep, for `workers.health`.",
+    )
     max_log_lines: int = Field(default=5000, ge=1, description="Log lines kept per solve.")
     solver_command: tuple[str, ...] = Field(
-        default=(sys.executable, "-m", "workers.solver_process"),
+        default=(sys.executable, "-m", "workers.solver_server"),
         min_length=1,
-        description="The solver process, as a JSON list.",
+        description="The process that forks a worker's solvers, as a JSON list.",
+    )
+    worker_queues: tuple[Literal["short", "long"], ...] = Field(
+        default=("short",),
+        min_length=1,
+        description='The queues that a worker takes solves from, as a JSON list; `["short", '
+        '"long"]` takes all.',
+    )
+    solver_threads: int = Field(
+        default=2,
+        ge=1,
+        description="Most threads of a solve; by default a worker runs as many solves at once as "
+        "its cores have room for.",
+    )
+    solver_memory_bytes: int | None = Field(
+        default=None,
+        ge=0,
+        description="A solve whose processes hold more is stopped; 0 = no limit, unset = 90 % of "
+        "the worker's memory, shared equally by the solves that it runs at once.",
+    )
+    max_running_per_tenant: int | None = Field(
+        default=None,
+        ge=1,
+        description="Most solves of a tenant that run at once, unless it has a limit of its own.",
+    )
+    max_running_long: int | None = Field(
+        default=None,
+        ge=1,
+        description="Most solves of the queue `long` that run at once on all workers together, so "
+        "that workers that take both queues keep slots for short ones.",
     )
 
-    @field_validator("broker_url", mode="before")
+    log_format: Literal["json", "text"] = Field(
+        default="json", description="Lines of JSON, or text for people."
+    )
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
+        default="INFO", description="What is written to the log; `DEBUG` has polls too."
+    )
+    metrics_public: bool = Field(
+        default=False, description="Whether `/metrics` answers without a key."
+    )
+    worker_metrics_port: int = Field(
+        default=0, ge=0, le=65535, description="Where a worker answers `/metrics`; 0 = nowhere."
+    )
+    telemetry: bool = Field(default=False, description="OpenTelemetry of the API.")
+
+    keep_jobs_days: float = Field(
+        default=90, ge=0, description="How long a finished job is kept; 0 = for ever."
+    )
+    keep_jobs: int = Field(
+        default=0, ge=0, description="How many jobs of a tenant are kept, the newest; 0 = all."
+    )
+    keep_logs_days: float = Field(
+        default=30,
+        ge=0,
+        description="How long log and events of a finished solve are kept; 0 = as long as it.",
+    )
+    keep_answers_days: float = Field(
+        default=90,
+        ge=0,
+        description="How long a result without a job is kept after it was last asked for; "
+        "0 = for ever.",
+    )
+    keep_audit_days: float = Field(
+        default=365, ge=0, description="How long entries of the audit log are kept; 0 = for ever."
+    )
+
+    @field_validator("broker_url", "webhook_secret", mode="before")
     @classmethod
     def _empty_is_none(cls, value: str | None) -> str | None:
         return value or None

@@ -15,8 +15,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from benchmarks.service import FOLDER, check, milliseconds, wait_for
-from client.api import DEFAULT_SERVER, LoadmasterClient
+from benchmarks.common import FOLDER, check, milliseconds, wait_for
+from client.api import DEFAULT_SERVER
+from client.connecting import connect
 
 EXAMPLES = FOLDER.parent / "planner" / "examples"
 MODELS = ("gpt-1.5b", "gpt-3.6b", "gpt-7.1b", "gpt-14.2b")
@@ -35,7 +36,7 @@ def main() -> int:
     arguments = parser.parse_args()
     lines = [HEADER, "|" + " --- |" * HEADER.count(" |")]
     accepted = True
-    with LoadmasterClient(arguments.server) as client:
+    with connect(arguments.server) as client:
         for model in MODELS:
             body = json.loads((EXAMPLES / f"{model}-8xA100-40GB.json").read_text())
             body["solver"] = {"time_limit_s": arguments.time_limit}

@@ -21,10 +21,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
+from benchmarks.common import BEST_KNOWN, FOLDER, PROBLEMS, check, wait_for
 from benchmarks.report import as_line, header, summary
-from benchmarks.service import BEST_KNOWN, FOLDER, PROBLEMS, check, wait_for
 from benchmarks.solver_memory import SolverMemory
 from client.api import DEFAULT_SERVER, LoadmasterClient
+from client.connecting import connect
 from client.errors import ApiError
 from planner.pipeline.options import DEFAULT_ENGINE, Engine
 
@@ -44,7 +45,7 @@ def main() -> int:
     best_known = json.loads(BEST_KNOWN.read_text())
     rows: list[dict[str, Any]] = []
     print(header(arguments.engines))
-    with LoadmasterClient(arguments.server) as client:
+    with connect(arguments.server) as client:
         for name in names:
             known = best_known.get(name, {})
             engines = {e: measure(client, name, known, e, arguments) for e in arguments.engines}

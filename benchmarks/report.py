@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from benchmarks.service import milliseconds
+from benchmarks.common import milliseconds
 
 Row = Mapping[str, Any]
 Measurement = Mapping[str, Any]

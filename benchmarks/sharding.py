@@ -21,8 +21,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from benchmarks.service import CHECKER_S, FOLDER, check, wait_for
+from benchmarks.common import CHECKER_S, FOLDER, check, wait_for
 from client.api import DEFAULT_SERVER, LoadmasterClient
+from client.connecting import connect
 from client.errors import ServiceUnreachable
 
 Row = dict[str, Any]
@@ -44,7 +45,7 @@ def main() -> int:
     parser.add_argument("--checker", type=Path, help="a program that checks a result file")
     arguments = parser.parse_args()
     try:
-        with LoadmasterClient(arguments.server) as client:
+        with connect(arguments.server) as client:
             bench = Bench(client, arguments.checker)
             times = list(bench.times(arguments.runs))
             memory = list(bench.memory())

@@ -6,15 +6,17 @@ from collections import defaultdict
 from pathlib import Path
 from typing import NamedTuple
 
-SOLVER = b"workers.solver_process"
+SERVER = b"workers.solver_server"
+"""In the command line of the process that forks the solvers, and so in theirs."""
 KIB = 1024
 
 
 class Process(NamedTuple):
-    """One process: its parent, whether it is a solver process, and its peak resident memory."""
+    """One process: its parent, whether it is a solver server or forked from one, and its peak
+    resident memory."""
 
     parent: int
-    is_solver: bool
+    is_of_server: bool
     peak_bytes: int
 
 
@@ -37,7 +39,8 @@ class SolverMemory:
         for pid, process in processes.items():
             children[process.parent].append(pid)
         for pid, process in processes.items():
-            if process.is_solver:
+            parent = processes.get(process.parent)
+            if process.is_of_server and parent is not None and parent.is_of_server:
                 family = [pid]
                 for member in family:
                     family += children[member]
@@ -56,6 +59,6 @@ class SolverMemory:
             fields = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
             peak_kib = int(fields.get("VmHWM", "0 kB").split()[0])
             found[int(folder.name)] = Process(
-                int(fields["PPid"]), SOLVER in command, peak_kib * KIB
+                int(fields["PPid"]), SERVER in command, peak_kib * KIB
             )
         return found

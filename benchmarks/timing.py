@@ -12,7 +12,7 @@ import json
 import statistics
 import time
 
-from benchmarks.service import FOLDER, PROBLEMS
+from benchmarks.common import FOLDER, PROBLEMS
 from planner.pipeline.classic.sequences import one_forward_one_backward
 from planner.pipeline.documents import read_problem
 from planner.pipeline.orders import Orders

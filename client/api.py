@@ -28,17 +28,23 @@ class LoadmasterClient:
         self,
         server: str = DEFAULT_SERVER,
         *,
+        api_key: str | None = None,
         timeout_s: float = 30.0,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         if not server.startswith(("http://", "https://")):
             raise InputError("--server", f"cannot be {server!r}.", "Write http://HOST:PORT.")
+        headers = {"User-Agent": "loadmaster-client", "Accept": "application/json"}
+        if api_key is not None:
+            if not (api_key.isascii() and api_key.isprintable()) or api_key.split() != [api_key]:
+                raise InputError("API key", "is none.", "Give the one line that was printed.")
+            headers["Authorization"] = f"Bearer {api_key}"
         self.server = server.rstrip("/")
         self._http = httpx.Client(
             base_url=self.server,
             timeout=timeout_s,
             transport=transport,
-            headers={"User-Agent": "loadmaster-client", "Accept": "application/json"},
+            headers=headers,
         )
 
     def __enter__(self) -> Self:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 
-from client.api import LoadmasterClient
+from client.administration.audit import audit_command
+from client.administration.keys import keys_command
+from client.administration.tenants import tenants_command
+from client.connecting import connect
+from client.database import database_commands
 from client.demo import DEFAULT_DEMO_DIR, run_demo
 from client.errors import EXIT_INPUT, EXIT_INTERRUPTED, ClientError
 from client.estimating import estimate_command
@@ -84,19 +88,59 @@ def main() -> None:
     show_envvar=True,
     help="Where everything is kept: database, logs, socket.",
 )
-def serve_command(host: str, port: int, data_dir: Path) -> None:
+@click.option(
+    "--authentication",
+    type=click.Choice(["keys", "off"]),
+    envvar="LOADMASTER_AUTHENTICATION",
+    show_envvar=True,
+    help="Whether requests need a key; off by default, if only this machine can connect.",
+)
+@click.option(
+    "--token-file",
+    is_flag=True,
+    help="Ask for a key, and put one into DATA_DIR/token that only you can read: for a machine "
+    "that others log in to.",
+)
+@click.option(
+    "--allow-anyone-on-the-network",
+    is_flag=True,
+    envvar="LOADMASTER_ALLOW_ANYONE_ON_THE_NETWORK",
+    show_envvar=True,
+    help="Ask nobody for a key, though other machines can connect.",
+)
+def serve_command(
+    host: str,
+    port: int,
+    data_dir: Path,
+    authentication: Literal["keys", "off"] | None,
+    token_file: bool,
+    allow_anyone_on_the_network: bool,
+) -> None:
     """Run the whole service on this machine until Ctrl-C.
 
     LOADMASTER_DATABASE_URL and LOADMASTER_BROKER_URL put another database or broker in place of
     the embedded ones.
     """
-    serve(ServeOptions(host=host, port=port, data_dir=data_dir))
+    serve(
+        ServeOptions(
+            host=host,
+            port=port,
+            data_dir=data_dir,
+            authentication=authentication,
+            token_file=token_file,
+            anyone_on_the_network=allow_anyone_on_the_network,
+        )
+    )
 
 
 main.add_command(solve_command)
 main.add_command(shard_command)
 main.add_command(plan_command)
 main.add_command(estimate_command)
+main.add_command(database_commands)
+main.add_command(keys_command)
+main.add_command(tenants_command)
+main.add_command(audit_command)
 
 
 @main.command("jobs")
@@ -107,7 +151,7 @@ main.add_command(estimate_command)
 def jobs_command(state: str | None, tag: str | None, limit: int, server: str) -> None:
     """List jobs, the newest first."""
     filters = {"state": state, "tag": tag}
-    with LoadmasterClient(server) as client:
+    with connect(server) as client:
         given = {key: value for key, value in filters.items() if value is not None}
         jobs = list(client.jobs(limit=limit, **given))
     console = terminal()
@@ -123,7 +167,7 @@ def show_command(job_id: str, show_log: bool, output: Path | None, server: str) 
     """Show how far a job is, or its answer."""
     check_output(output)
     console = terminal()
-    with LoadmasterClient(server) as client:
+    with connect(server) as client:
         if show_log:
             _print_log(lambda offset: client.log(job_id, offset))
             return
@@ -146,7 +190,7 @@ def show_command(job_id: str, show_log: bool, output: Path | None, server: str) 
 @server_option
 def cancel_command(job_id: str, server: str) -> None:
     """Stop a job. The best plan found so far is kept."""
-    with LoadmasterClient(server) as client:
+    with connect(server) as client:
         status = client.cancel(job_id)
     stopping = " (its solver is stopping)" if status.get("cancel_requested") else ""
     click.echo(f"job {job_id}: {status['state']}{stopping}")

@@ -58,7 +58,7 @@ def _service(data_dir: Path) -> Iterator[str]:
     data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     log = data_dir / "serve.log"
     log.unlink(missing_ok=True)
-    command = [sys.executable, "-m", "client", "serve", "--port", "0"]
+    command = [sys.executable, "-m", "client", "serve", "--port", "0", "--authentication", "off"]
     process = spawn(
         [*command, "--data-dir", str(data_dir.absolute())],
         log=log,

@@ -11,8 +11,8 @@ from typing import Any
 import click
 from rich.console import Console
 
-from client.api import LoadmasterClient
 from client.configuration import FURTHER_KEYS, read_estimate_request
+from client.connecting import connect
 from client.errors import EXIT_INFEASIBLE
 from client.estimates.communication import render_communication
 from client.estimates.memory import render_memory
@@ -74,7 +74,7 @@ def estimate_command(
     """
     check_output(output)
     body = read_estimate_request(file)
-    with LoadmasterClient(server) as client:
+    with connect(server) as client:
         answers = {name: client.estimate(name, body_of(name, body)) for name in names}
     if output is not None:
         write_result(output, answers)

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from client.api import DEFAULT_SERVER
+from client.connecting import KEY_FILE
 
 CommandT = TypeVar("CommandT", bound=Callable[..., Any])
 
@@ -27,7 +28,7 @@ class FiniteFloatRange(click.FloatRange):
         return number
 
 
-server_option = click.option(
+_server_option = click.option(
     "--server",
     envvar="LOADMASTER_SERVER",
     default=DEFAULT_SERVER,
@@ -35,9 +36,23 @@ server_option = click.option(
     show_envvar=True,
     help="Address of the service.",
 )
+_api_key_file_option = click.option(
+    "--api-key-file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    expose_value=False,
+    callback=lambda context, _, file: context.meta.update({KEY_FILE: file}),
+    help="File with the API key; without it LOADMASTER_API_KEY has it, if one is needed.",
+)
 time_limit_option = click.option(
     "--time-limit", type=FiniteFloatRange(min=0, min_open=True), help="Seconds to solve."
 )
+
+
+def server_option(command: CommandT) -> CommandT:
+    """`--server` and `--api-key-file`, which `client.connecting.connect` reads."""
+    return _server_option(_api_key_file_option(command))
+
+
 _OUTPUT = click.Path(dir_okay=False, readable=False, path_type=Path)
 
 

@@ -12,6 +12,7 @@ import click
 
 from client.api import DEFAULT_SERVER, Document, LoadmasterClient
 from client.configuration import read_request, read_sharding_request, read_training_request
+from client.connecting import connect
 from client.errors import EXIT_INTERRUPTED
 from client.options import FiniteFloatRange, posting_options
 from client.output import check_output
@@ -175,7 +176,7 @@ def _post(
 ) -> None:
     """Post, and wait for the answer and show it if that is asked for."""
     console = terminal()
-    with LoadmasterClient(server) as client:
+    with connect(server) as client:
         submission = submit(client)
         job_id = submission["id"]
         if not (wait or output):

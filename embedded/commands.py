@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
 
-from embedded.cores import usable_cores
+from app.observability.process_files import FOLDER_VARIABLE
+from app.settings import Settings
+from workers.capacity import default_concurrency
+
+METRICS = "metrics"
+"""Where API and worker add up what they count, below the data directory."""
 
 
 def migrate_command() -> list[str]:
@@ -16,11 +22,16 @@ def migrate_command() -> list[str]:
     return [sys.executable, "-m", "migrations"]
 
 
+def token_command(path: Path) -> list[str]:
+    """Puts a key into this file, unless it holds a valid one, and ends."""
+    return [sys.executable, "-m", "app.token_file", os.fspath(path)]
+
+
 def worker_command() -> list[str]:
-    """A Celery worker with one solver slot per usable core and a name nobody had before."""
+    """A Celery worker for both queues, with a name nobody had before."""
     return [
         *(sys.executable, "-m", "celery", "-A", "workers.celery_app", "worker"),
-        *("--pool", "prefork", "--concurrency", str(usable_cores())),
+        *("--pool", "prefork"),
         *("--hostname", f"embedded-{uuid.uuid4().hex[:12]}@%h"),
         *("--loglevel", "INFO", "--without-gossip", "--without-mingle"),
     ]
@@ -48,12 +59,22 @@ def child_environment(
     The children's working directory is `data_dir` too, so a package of the same name in the
     directory where the service was started cannot stand in for one of the service's own.
     """
+    # Only the service needs the library of databases, not every command of the client.
+    from app.models import LONG, SHORT
+
     temporary = data_dir / "tmp"
+    slots = default_concurrency(Settings())
     return {
+        "LOADMASTER_WORKER_QUEUES": json.dumps([SHORT, LONG]),
+        # Long solves leave a slot to short ones, where there is more than one.
+        "LOADMASTER_MAX_RUNNING_LONG": str(max(1, slots - 1)),
+        # Its log files are read by people.
+        "LOADMASTER_LOG_FORMAT": "text",
         **own,
         "LOADMASTER_DATABASE_URL": database_url,
         "LOADMASTER_BROKER_URL": broker_url,
         "LOADMASTER_DATA_DIR": os.fspath(data_dir),
         "TMPDIR": os.fspath(temporary),
+        FOLDER_VARIABLE: os.fspath(data_dir / METRICS),
         "PYTHONUNBUFFERED": "1",
     }

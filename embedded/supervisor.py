@@ -17,10 +17,12 @@ import subprocess
 import sys
 import time
 import urllib.parse
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from embedded import broker, commands
+from embedded.access import TOKEN_FILE, Access, Authentication, decide_access
 from embedded.child import Child, kill_group, last_line, spawn
 from embedded.data_dir import DataDir
 from embedded.errors import StartError
@@ -32,6 +34,7 @@ DEFAULT_PORT = 8400
 TICK_S = 0.2
 BROKER_START_S = 5.0
 FAILED_STARTS_BEFORE_GIVING_UP = 5
+UNUSABLE_DATABASE = "the database cannot be brought up to date"
 # Together below the 10 s in which everything has to be gone.
 STOP_WITHIN_S = {"worker": 6.0, "api": 2.0, "broker": 1.0}
 
@@ -43,6 +46,10 @@ class ServeOptions:
     host: str = DEFAULT_HOST
     port: int = DEFAULT_PORT
     data_dir: Path = Path("loadmaster-data")
+    # None = by where it listens, see `embedded.access`.
+    authentication: Authentication | None = None
+    token_file: bool = False
+    anyone_on_the_network: bool = False
 
 
 def serve(options: ServeOptions) -> None:
@@ -55,7 +62,14 @@ def serve(options: ServeOptions) -> None:
         DataDir(options.data_dir) as data,
         listen(options.host, options.port) as listener,
     ):
-        Supervisor(data, listener, signals).run()
+        access = decide_access(
+            is_loopback=is_loopback(listener),
+            authentication=options.authentication,
+            token_file=options.token_file,
+            anyone_on_the_network=options.anyone_on_the_network,
+        )
+        settings = access.environment(os.environ, options.host)
+        Supervisor(data, listener, signals, access, settings).run()
 
 
 def _block_signals() -> set[signal.Signals]:
@@ -75,9 +89,16 @@ class Supervisor:
     """Starts the children in order, tends them, stops them in reverse order."""
 
     def __init__(
-        self, data: DataDir, listener: socket.socket, signals: set[signal.Signals]
+        self,
+        data: DataDir,
+        listener: socket.socket,
+        signals: set[signal.Signals],
+        access: Access,
+        settings: Mapping[str, str],
     ) -> None:
         self._data = data
+        self._access = access
+        self._settings = settings
         self._listener = listener
         self._signals = signals
         self._url = url_of(listener)
@@ -109,23 +130,30 @@ class Supervisor:
             broker_url = broker.broker_url(folder)
             if outside:
                 cleanup.callback(shutil.rmtree, folder, ignore_errors=True)
-        shutil.rmtree(self._data.path / "tmp", ignore_errors=True)
+        for leftover in ("tmp", commands.METRICS):
+            shutil.rmtree(self._data.path / leftover, ignore_errors=True)
         (self._data.path / "tmp").mkdir()
         environment = commands.child_environment(
-            os.environ,
+            {**os.environ, **self._settings},
             database_url=os.environ.get("LOADMASTER_DATABASE_URL") or self._data.database_url,
             broker_url=broker_url,
             data_dir=self._data.path,
         )
-        self._migrate(environment)
+        self._run("migration", commands.migrate_command(), environment, UNUSABLE_DATABASE)
+        if self._access.token_file:
+            command = commands.token_command(self._token_file)
+            self._run("token", command, environment, "the token file cannot be made")
         if folder is not None:
             self._start_broker(folder, environment)
         self._add("worker", environment)
         self._add("api", environment, self._listener.fileno())
 
-    def _migrate(self, environment: dict[str, str]) -> None:
-        log = self._data.log_file("migration")
-        process = self._spawn(commands.migrate_command(), log, environment)
+    def _run(
+        self, name: str, command: list[str], environment: dict[str, str], failure: str
+    ) -> None:
+        """Run a child to its end before anything else starts."""
+        log = self._data.log_file(name)
+        process = self._spawn(command, log, environment)
         try:
             while process.poll() is None:
                 self._pause()
@@ -133,9 +161,7 @@ class Supervisor:
             kill_group(process)
             process.wait()
         if process.returncode:
-            raise StartError(
-                f"the database cannot be brought up to date: {last_line(log)} (see {log})"
-            )
+            raise StartError(f"{failure}: {last_line(log)} (see {log})")
 
     def _start_broker(self, folder: Path, environment: dict[str, str]) -> None:
         working_dir = self._data.path / "broker"
@@ -206,8 +232,19 @@ class Supervisor:
         self._data.announce({"pid": os.getpid(), "url": self._url, "ready": True})
         self._say(f"Loadmaster is ready at {self._url} (API description at {self._url}/docs)")
         self._say(f"everything it keeps is in {self._data.path}; Ctrl-C stops it")
-        if not is_loopback(self._listener):
-            self._say("other machines can reach it, and it asks nobody for a password")
+        if self._access.anyone_on_the_network:
+            self._say("other machines can reach it, and it asks nobody for a key")
+        if self._access.authentication == "keys":
+            self._say("it asks for a key: `loadmaster keys create` makes one")
+        if self._access.token_file:
+            self._say(
+                f"one is in {self._token_file}, and the loadmaster command finds it there; "
+                "whoever can read that file can use the service"
+            )
+
+    @property
+    def _token_file(self) -> Path:
+        return self._data.path / TOKEN_FILE
 
     def _pause(self, at_most_s: float = TICK_S) -> None:
         """Wait for a tick, a child's end (then return at once) or a stop signal (then raise)."""

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
+from alembic.util.exc import CommandError
 from sqlalchemy import Connection, text
 
 from app.database import BEGIN_OPTION, make_engine
@@ -15,6 +16,10 @@ from app.settings import Settings
 SCRIPTS = Path(__file__).parent
 # Any number, as long as it is always the same one.
 POSTGRES_LOCK = 7_404_161
+
+
+class UnknownRevision(Exception):
+    """There is no such revision, or the database has one that this version does not know."""
 
 
 def upgrade(settings: Settings, revision: str = "head") -> None:
@@ -42,6 +47,11 @@ def _run(settings: Settings, step: Callable[[Config, str], None], revision: str)
         with engine.execution_options(**{BEGIN_OPTION: "IMMEDIATE"}).begin() as connection:
             if connection.dialect.name == "postgresql":
                 connection.execute(text(f"SELECT pg_advisory_xact_lock({POSTGRES_LOCK})"))
-            step(config_for(connection), revision)
+            try:
+                step(config_for(connection), revision)
+            except CommandError as error:
+                raise UnknownRevision(
+                    f"{error}; a database that a newer version has migrated needs that version"
+                ) from error
     finally:
         engine.dispose()

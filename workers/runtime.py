@@ -10,6 +10,9 @@ from app.database import Database
 from app.services.attempts import Attempts
 from app.settings import Settings
 from planner.version import __version__
+from workers.capacity import Capacity
+
+_capacity: Capacity | None = None
 
 
 def worker_settings() -> Settings:
@@ -27,6 +30,18 @@ def settings() -> Settings:
 def database() -> Database:
     """The database of this process."""
     return _database_of(os.getpid())
+
+
+def use_capacity(capacity: Capacity) -> None:
+    """What a solve of this worker may use; said before its pool is forked."""
+    global _capacity
+    _capacity = capacity
+
+
+def capacity() -> Capacity:
+    """What a solve of this worker may use."""
+    assert _capacity is not None
+    return _capacity
 
 
 def attempts() -> Attempts:

@@ -1,4 +1,4 @@
-"""The supervisor's end of a solver process: start it, read its events, stop it."""
+"""The supervisor's end of a solver process: order it, read its events, stop it."""
 
 from __future__ import annotations
 
@@ -7,69 +7,62 @@ import json
 import os
 import selectors
 import signal
-import subprocess
+import socket
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Mapping
 from typing import IO, Any
 
-from workers.solver_process import SUPERVISOR_PID
+from workers.solver_server import INTERRUPT, PIPES
 
-# A solver process sees these and no others: no addresses of databases or brokers, no secrets.
-PASSED_ON = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "LD_LIBRARY_PATH")
-PACKAGES = Path(__file__).parents[1]
 READ_BYTES = 1 << 16
 DRAIN_S = 1.0
+KILL_S = 2.0
 STDERR_LINES = 20
 
 
 class SolverChild:
-    """A solver process in a session and process group of its own.
+    """A solver process in a session and process group of its own, forked by the solver server.
 
-    Made, used and closed in one thread, which has to live as long as the process: the kernel
-    takes the end of that thread for the death of the parent. Raises `OSError` if the command
-    cannot be started.
+    It dies when this object is closed, when this process dies, and when the server dies. Raises
+    `OSError` if the order cannot be sent.
     """
 
-    def __init__(self, command: Sequence[str], order: Mapping[str, Any]) -> None:
+    def __init__(self, orders: socket.socket, order: Mapping[str, Any]) -> None:
+        self.pid: int | None = None
+        """Known once it runs."""
+        self.exit_code: int | None = None
+        """None while it runs; negative = the signal that killed it."""
+        self.refused: str | None = None
+        """Why it could not be started."""
+        self.is_lost = False
+        """Whether the server died, and the process with it."""
+        self.stderr_tail: list[str] = []
         # Solvers leave files behind when they are killed; these go with the folder.
         self._files = tempfile.TemporaryDirectory(prefix="loadmaster-")
         try:
-            self._process = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                env=child_environment(os.environ, self._files.name),
-                start_new_session=True,
-            )
+            self._stdin, pipes, self._connection = _send(orders, self._files.name)
         except OSError:
             self._files.cleanup()
             raise
-        stdin, stdout, stderr = self._process.stdin, self._process.stdout, self._process.stderr
-        assert stdin is not None
-        assert stdout is not None
-        assert stderr is not None
-        self._stdin = stdin
-        self._events, self._errors = _Lines(stdout), _Lines(stderr)
+        self._events, self._errors = (_Lines(pipe) for pipe in pipes)
+        self._status = _Lines(self._connection)
         self._selector = selectors.DefaultSelector()
-        for lines in (self._events, self._errors):
+        for lines in (self._status, self._events, self._errors):
             self._selector.register(lines.stream, selectors.EVENT_READ, lines)
-        self.stderr_tail: list[str] = []
         line = json.dumps(order, separators=(",", ":")).encode() + b"\n"
         # A thread, because a child that does not read must not hold up its supervisor.
-        self._sender = threading.Thread(target=self._send, args=(line,), daemon=True)
+        self._sender = threading.Thread(target=self._write, args=(line,), daemon=True)
         self._sender.start()
 
     @property
-    def exit_code(self) -> int | None:
-        """None while it runs; negative = the signal that killed it."""
-        return self._process.poll()
+    def is_over(self) -> bool:
+        """Whether it has ended, or will never start."""
+        return self.exit_code is not None or self.refused is not None or self.is_lost
 
     def events(self, timeout_s: float) -> Iterator[dict[str, Any]]:
-        """Events that arrive within `timeout_s`; ends early when some have arrived."""
+        """Events that arrive within `timeout_s`; ends early when something has arrived."""
         if not self._selector.get_map():
             time.sleep(timeout_s)
             return
@@ -80,9 +73,11 @@ class SolverChild:
                 self._selector.unregister(lines.stream)
             if lines is self._errors:
                 self._keep(complete)
-                continue
-            for line in complete:
-                yield from self._parse(line)
+            elif lines is self._status:
+                self._note(complete)
+            else:
+                for line in complete:
+                    yield from self._parse(line)
 
     def remaining_events(self) -> Iterator[dict[str, Any]]:
         """What an ended process had still written."""
@@ -92,27 +87,45 @@ class SolverChild:
 
     def interrupt(self) -> None:
         """Ask it to stop and answer with its best."""
-        if self._process.poll() is None:
-            self._process.send_signal(signal.SIGINT)
+        with contextlib.suppress(OSError):
+            self._connection.sendall(INTERRUPT)
 
     def close(self) -> None:
         """Kill what is left of the process group and release everything."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
+        self._end()
         self._selector.close()
+        # Before the sender is waited for: without a reader it ends.
+        for lines in (self._status, self._events, self._errors):
+            lines.stream.close()
         self._sender.join()
         with contextlib.suppress(BrokenPipeError):
             self._stdin.close()
-        for stream in (self._events.stream, self._errors.stream):
-            stream.close()
         self._files.cleanup()
 
-    def _send(self, line: bytes) -> None:
-        # Stdin stays open afterwards: its end tells the child that its supervisor is gone.
+    def _end(self) -> None:
         with contextlib.suppress(OSError):
+            self._connection.shutdown(socket.SHUT_WR)
+        deadline = time.monotonic() + KILL_S
+        while not self.is_over and time.monotonic() < deadline:
+            for _ in self.events(0.05):
+                pass
+        if self.exit_code is None and self.pid is not None:
+            # The server is dead or stuck: nobody else ends what the solver started.
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, signal.SIGKILL)
+
+    def _write(self, line: bytes) -> None:
+        with contextlib.suppress(BrokenPipeError):
             self._stdin.write(line)
             self._stdin.flush()
+
+    def _note(self, lines: list[bytes]) -> None:
+        for line in lines:
+            said = json.loads(line)
+            self.pid = said.get("pid", self.pid)
+            self.exit_code = said.get("exit_code", self.exit_code)
+            self.refused = said.get("error", self.refused)
+        self.is_lost = self._status.ended and self.exit_code is None and self.refused is None
 
     def _parse(self, line: bytes) -> Iterator[dict[str, Any]]:
         try:
@@ -130,9 +143,9 @@ class SolverChild:
 
 
 class _Lines:
-    """Whole lines of a pipe, as they come."""
+    """Whole lines of a pipe or a connection, as they come."""
 
-    def __init__(self, stream: IO[bytes]) -> None:
+    def __init__(self, stream: IO[bytes] | socket.socket) -> None:
         self.stream = stream
         self.ended = False
         self._parts: list[bytes] = []
@@ -143,6 +156,8 @@ class _Lines:
             data = os.read(self.stream.fileno(), READ_BYTES)
         except BlockingIOError:
             return []
+        except ConnectionError:
+            data = b""
         self.ended = not data
         *complete, rest = data.split(b"\n")
         if complete:
@@ -153,14 +168,23 @@ class _Lines:
         return [line for line in complete if line]
 
 
-def child_environment(own: Mapping[str, str], files: str) -> dict[str, str]:
-    """The allowed variables, where to find the packages and to put files, and the supervisor."""
-    passed = {name: own[name] for name in PASSED_ON if name in own}
-    path = [str(PACKAGES), *filter(None, [own.get("PYTHONPATH")])]
-    return {
-        **passed,
-        "PYTHONPATH": os.pathsep.join(path),
-        "TMPDIR": files,
-        "PYTHONUNBUFFERED": "1",
-        SUPERVISOR_PID: str(os.getpid()),
-    }
+def _send(
+    orders: socket.socket, files: str
+) -> tuple[IO[bytes], tuple[IO[bytes], IO[bytes]], socket.socket]:
+    """Order a solver; this side's ends of its stdin, of stdout and stderr, and the connection."""
+    with contextlib.ExitStack() as theirs, contextlib.ExitStack() as ours:
+        (stdin_read, stdin), (stdout, stdout_write), (stderr, stderr_write) = (
+            os.pipe() for _ in range(PIPES)
+        )
+        given = (stdin_read, stdout_write, stderr_write)
+        for fd in given:
+            theirs.callback(os.close, fd)
+        stdin_file = ours.enter_context(os.fdopen(stdin, "wb"))
+        taken = [ours.enter_context(os.fdopen(fd, "rb", buffering=0)) for fd in (stdout, stderr)]
+        connection, far_end = socket.socketpair()
+        ours.enter_context(connection)
+        theirs.enter_context(far_end)
+        message = json.dumps({"files": files}).encode()
+        socket.send_fds(orders, [message], [*given, far_end.fileno()])
+        ours.pop_all()
+    return stdin_file, (taken[0], taken[1]), connection

@@ -1,9 +1,9 @@
-"""``python -m workers.solver_process``: solve one spec in a process of its own.
+"""A solver process: solves one spec. The solver server forks it.
 
-Reads one JSON line ``{"spec", "start", "time_left_s"}`` from stdin and writes one JSON event per
-line to stdout: `phase`, `log`, `bound` and `incumbent` while it works, at the end `result` or
-`crash`. SIGINT asks it to stop and answer with its best. When stdin ends the supervisor is gone,
-and so is everything in this process group.
+Reads one JSON line ``{"spec", "start", "time_left_s", "threads"}`` from stdin and writes one JSON
+event per line to stdout: `phase`, `log`, `bound` and `incumbent` while it works, at the end
+`result` or `crash`. SIGINT asks it to stop and answer with its best. When stdin ends the
+supervisor is gone, and so is everything in this process group.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Mapping
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NoReturn
 
+from planner.cores import limit_threads
 from planner.errors import SolverCrash
-from planner.process_guard import die_with_parent
 
-SUPERVISOR_PID = "LOADMASTER_SUPERVISOR_PID"
+KINDS = ("pipeline", "sharding", "training")
 TRACEBACK_LINES = 20
 
 Solver = Callable[..., dict[str, Any]]
@@ -62,6 +62,12 @@ def kill_group() -> None:
     if os.getpgrp() == os.getpid():
         os.killpg(os.getpid(), signal.SIGKILL)
     os._exit(1)
+
+
+def load_solvers() -> None:
+    """Import everything that a solve needs."""
+    for kind in KINDS:
+        solver_of(kind)
 
 
 def solver_of(kind: str) -> Solver:
@@ -110,19 +116,16 @@ def _watch(stdin: BinaryIO) -> None:
     kill_group()
 
 
-def main() -> None:
-    """Read the order, solve it, end."""
-    die_with_parent(int(os.environ.get(SUPERVISOR_PID, os.getppid())))
+def main() -> NoReturn:
+    """Read the order, solve it, end. SIGINT is blocked until there is a handler for it."""
     faulthandler.enable()
     stop = threading.Event()
     signal.signal(signal.SIGINT, lambda *_: stop.set())
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     events = EventWriter(_event_stream())
     order = json.loads(sys.stdin.buffer.readline())
     threading.Thread(target=_watch, args=(sys.stdin.buffer,), daemon=True).start()
+    limit_threads(order["threads"])
     solve(order, events, stop.is_set)
     # Not by way of the interpreter's end, which would wait for the thread that reads stdin.
     os._exit(0)
-
-
-if __name__ == "__main__":
-    main()

@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 
 from app.broker import SOLVE_TASK
+from app.observability.context import bound
 from workers import runtime
-from workers.celery_app import celery_app, shutdown_flag
+from workers.celery_app import celery_app, shutdown_flag, solver_keeper
 from workers.supervise import Supervisor
 
 logger = logging.getLogger(__name__)
@@ -21,9 +22,17 @@ def solve(solve_id: str) -> None:
     with shutdown_flag.instead_of_sigterm():
         order = attempts.claim(solve_id)
         if order is None:
-            logger.info("solve %s is not queued", solve_id)
+            logger.info("solve %s is not to be run here now", solve_id)
             return
-        Supervisor(order, attempts, runtime.settings(), shutdown_flag.is_set).run()
+        with bound(solve_id=solve_id, attempt=order.fence.attempt):
+            Supervisor(
+                order,
+                attempts,
+                runtime.settings(),
+                shutdown_flag.is_set,
+                solver_keeper.orders,
+                runtime.capacity(),
+            ).run()
 
 
 celery_app.task(name=SOLVE_TASK, ignore_result=True)(solve)

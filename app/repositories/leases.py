@@ -68,6 +68,10 @@ class LeaseRepository:
         )
         return self._session.scalars(statement).one_or_none()
 
+    def stop_requested(self, fence: Fence) -> bool | None:
+        """Whether the solve has to stop; None if the lease is lost."""
+        return self._session.scalar(select(Solve.stop_requested).where(*_held(fence)))
+
     def lock(self, fence: Fence, *columns: Any) -> Solve | None:
         """The claimed solve, unchanged by others until this commits; None if the lease is lost."""
         return self._lock(columns, *_held(fence))

@@ -42,16 +42,6 @@ class LogRepository:
         last = self._session.scalar(highest)
         return 0 if last is None else last + 1
 
-    def read(self, solve_id: str, offset: int, limit: int) -> Sequence[SolveLogLine]:
-        """Lines with numbers from `offset` on, oldest first."""
-        statement = (
-            select(SolveLogLine)
-            .where(SolveLogLine.solve_id == solve_id, SolveLogLine.seq >= offset)
-            .order_by(SolveLogLine.seq)
-            .limit(limit)
-        )
-        return self._session.scalars(statement).all()
-
     def tail(self, solve_id: str, count: int) -> list[str]:
         """The last lines, oldest first."""
         statement = (

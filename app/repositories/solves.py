@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +11,7 @@ from sqlalchemy.dialects.postgresql import insert as postgresql_insert
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 from sqlalchemy.orm import InstrumentedAttribute, Session, undefer
 
+from app.database import clock_ms
 from app.models import ANSWERED, IN_FLIGHT, Solve, SolveState
 
 
@@ -29,56 +29,43 @@ class SolveRepository:
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    def reusable(self, spec_hash: str, engine: str | None, scope: str) -> Sequence[Solve]:
-        """Solves that may answer this spec, by one engine or (None) by any."""
+    def reusable(self, spec_hashes: Collection[str], scope: str) -> Sequence[Solve]:
+        """Solves that may answer one of these specs, by whichever engine."""
         statement = select(Solve).where(
-            Solve.spec_hash == spec_hash,
+            Solve.spec_hash.in_(spec_hashes),
             Solve.scope == scope,
             Solve.reusable,
             Solve.state.in_((*IN_FLIGHT, *ANSWERED)),
         )
-        if engine is not None:
-            statement = statement.where(Solve.engine == engine)
         return self._session.scalars(statement).all()
 
     def settled(
-        self, problem_hash: str, engine: str | None, mip_gap: float, scope: str
-    ) -> Solve | None:
-        """The best answer of this problem that more time could not improve by more than the gap.
-
-        By one engine or (None) by any; that nothing fits is the same whatever the engine.
-        """
-        statement = (
-            select(Solve)
-            .where(
-                Solve.problem_hash == problem_hash,
-                Solve.scope == scope,
-                Solve.reusable,
-                _is_settled(mip_gap),
-            )
-            .order_by(Solve.proven_optimal.desc(), Solve.best_objective, Solve.created_at, Solve.id)
-            .limit(1)
+        self, problem_hashes: Collection[str], mip_gap: float, scope: str
+    ) -> Sequence[Solve]:
+        """Answers of these problems that more time could not improve by more than the gap."""
+        statement = select(Solve).where(
+            Solve.problem_hash.in_(problem_hashes),
+            Solve.scope == scope,
+            Solve.reusable,
+            _is_settled(mip_gap),
         )
-        if engine is not None:
-            statement = statement.where(
-                or_(Solve.engine == engine, Solve.state == SolveState.INFEASIBLE)
-            )
-        return self._session.scalars(statement).one_or_none()
+        return self._session.scalars(statement).all()
 
-    def best_plan(self, problem_hash: str, tenant: str) -> str | None:
-        """The solve made for this tenant with the best plan of this problem, in whatever state it
-        is or ended."""
+    def best_plans(self, problem_hashes: Collection[str], tenant: str) -> dict[str, str]:
+        """For each problem the solve made for this tenant with the best plan of it, in whatever
+        state it is or ended."""
         statement = (
-            select(Solve.id)
+            select(Solve.problem_hash, Solve.id)
             .where(
-                Solve.problem_hash == problem_hash,
+                Solve.problem_hash.in_(problem_hashes),
                 Solve.tenant == tenant,
                 Solve.incumbent.is_not(None),
             )
-            .order_by(Solve.best_objective, Solve.created_at, Solve.id)
-            .limit(1)
+            .order_by(Solve.best_objective.desc(), Solve.created_at.desc(), Solve.id.desc())
         )
-        return self._session.scalars(statement).one_or_none()
+        rows = self._session.execute(statement)
+        # The best one of a problem comes last, and stays.
+        return {problem: solve_id for problem, solve_id in rows if problem is not None}
 
     def neighbours(self, shape_hash: str, tenant: str, limit: int) -> list[Neighbour]:
         """The newest solves of this shape, made for this tenant, that have a plan, newest first."""
@@ -95,15 +82,27 @@ class SolveRepository:
         rows = self._session.execute(statement)
         return [Neighbour(solve_id, profile) for solve_id, profile in rows if profile is not None]
 
-    def lock_reusable(self, solve_id: str) -> Solve | None:
-        """The solve if it may still be reused; it cannot be cancelled until this commits."""
+    def lock_reusable(self, solve_ids: Collection[str]) -> Sequence[Solve]:
+        """Those solves that may still be reused; none is cancelled until this commits."""
         statement = (
             select(Solve)
-            .where(Solve.id == solve_id, Solve.reusable, Solve.state.in_((*IN_FLIGHT, *ANSWERED)))
+            .where(
+                Solve.id.in_(solve_ids), Solve.reusable, Solve.state.in_((*IN_FLIGHT, *ANSWERED))
+            )
+            .order_by(Solve.id)
             .with_for_update()
             .execution_options(populate_existing=True)
         )
-        return self._session.scalars(statement).one_or_none()
+        return self._session.scalars(statement).all()
+
+    def mark_asked(self, solve_ids: Collection[str]) -> None:
+        """Somebody asked for these just now."""
+        self._session.execute(
+            update(Solve)
+            .where(Solve.id.in_(solve_ids))
+            .values(asked_at=clock_ms())
+            .execution_options(synchronize_session=False)
+        )
 
     def lock(self, solve_id: str, *columns: InstrumentedAttribute[Any]) -> Solve:
         """The solve, which nobody else changes until this commits, with these large columns."""
@@ -116,17 +115,15 @@ class SolveRepository:
         )
         return self._session.scalars(statement).one()
 
-    def insert_unless_known(self, **values: Any) -> Solve | None:
-        """A new queued solve, or None if another transaction has just made an equal one."""
+    def insert_unless_known(self, rows: Sequence[dict[str, Any]]) -> bool:
+        """Whether these are new queued solves now. Where another transaction has just made an
+        equal one, that row is left out, and this one has to be given up."""
         dialect = self._session.get_bind().dialect.name
         insert = postgresql_insert if dialect == "postgresql" else sqlite_insert
-        statement = (
-            insert(Solve)
-            .values(id=str(uuid.uuid4()), **values)
-            .on_conflict_do_nothing()
-            .returning(Solve)
+        inserted = self._session.execute(
+            insert(Solve).on_conflict_do_nothing().returning(Solve.id), rows
         )
-        return self._session.scalars(statement).one_or_none()
+        return len(inserted.all()) == len(rows)
 
     def retire(self, solve_ids: Sequence[str]) -> None:
         """No later request is answered by these solves."""

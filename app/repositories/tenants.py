@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from app.models import SHARED, Tenant
+from app.models import SHARED, Solve, SolveState, Tenant
 
 
 class TenantRepository:
@@ -17,7 +21,29 @@ class TenantRepository:
         """The tenant's own settings; None where it has none."""
         return self._session.get(Tenant, name)
 
+    def queued(self, name: str) -> int:
+        """How many solves of the tenant wait for a worker."""
+        statement = select(func.count()).where(
+            Solve.tenant == name, Solve.state == SolveState.QUEUED
+        )
+        return self._session.scalars(statement).one()
+
     def scope_of(self, name: str) -> str:
         """Whose requests the tenant's solves may answer, and whose may answer its own."""
         tenant = self.get(name)
         return SHARED if tenant is None or tenant.shares_answers else name
+
+    def all(self) -> list[Tenant]:
+        """The tenants that have settings of their own."""
+        return list(self._session.scalars(select(Tenant).order_by(Tenant.name)))
+
+    def change(self, name: str, changes: Mapping[str, Any]) -> Tenant:
+        """The tenant after these changes; one without a row gets one."""
+        tenant = self.get(name)
+        if tenant is None:
+            tenant = Tenant(name=name)
+            self._session.add(tenant)
+        for column, value in changes.items():
+            setattr(tenant, column, value)
+        self._session.flush()
+        return tenant

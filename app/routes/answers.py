@@ -3,20 +3,43 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
+import anyio
 from fastapi import Response
+from starlette.types import Receive, Scope, Send
 
 from app.schemas.jobs import JobView
 from app.services.job_views import accepted_view
 from app.services.jobs import JobOutcome
 
-JSON = "application/json"
+SLICE_BYTES = 2**17
 
 
-def json_text(text: str, status_code: int = 200) -> Response:
+class JsonText(Response):
+    """JSON text as it is. A long one leaves in slices, and between them others are served: to
+    compress megabytes at once would hold up every request of the process."""
+
+    media_type = "application/json"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it."""
+        if len(self.body) <= SLICE_BYTES:
+            await super().__call__(scope, receive, send)
+            return
+        start = {"type": "http.response.start", "status": self.status_code}
+        await send({**start, "headers": self.raw_headers})
+        for begin in range(0, len(self.body), SLICE_BYTES):
+            part = bytes(self.body[begin : begin + SLICE_BYTES])
+            more = begin + SLICE_BYTES < len(self.body)
+            await send({"type": "http.response.body", "body": part, "more_body": more})
+            await anyio.lowlevel.checkpoint()
+
+
+def json_text(text: str, headers: Mapping[str, str] | None = None) -> Response:
     """Stored JSON, neither parsed nor written again."""
-    return Response(text, status_code=status_code, media_type=JSON)
+    return JsonText(text, headers=headers)
 
 
 def submitted(outcome: JobOutcome, *, waited_s: float) -> Response:
@@ -26,10 +49,10 @@ def submitted(outcome: JobOutcome, *, waited_s: float) -> Response:
     if waited_s:
         headers["Preference-Applied"] = f"wait={waited_s:g}"
     if not view.state.is_over:
-        headers["Retry-After"] = "1"
+        headers["Retry-After"] = str(outcome.retry_after_s or 1)
         body = accepted_view(view).model_dump_json()
-        return Response(body, status_code=202, headers=headers, media_type=JSON)
-    return Response(_over(view, outcome), headers=headers, media_type=JSON)
+        return JsonText(body, status_code=202, headers=headers)
+    return JsonText(_over(view, outcome), headers=headers)
 
 
 def _over(view: JobView, outcome: JobOutcome) -> str:

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse
 
-from app.dependencies import ServicesDep
+from app.dependencies import READ_ACCESS, ServicesDep
 from app.errors import (
     BodyTooLarge,
     InvalidRequest,
@@ -21,7 +21,7 @@ from app.routes.submitting import body_of
 from app.schemas.problems import problem_responses
 from planner.estimates.registry import REQUESTS
 
-router = APIRouter(tags=["estimates"])
+router = APIRouter(tags=["estimates"], dependencies=[READ_ACCESS])
 
 Answer = Callable[[Request, ServicesDep], Awaitable[Response]]
 

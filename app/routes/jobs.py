@@ -1,12 +1,13 @@
-"""The jobs: list, look at, fetch the result and log of, and cancel."""
+"""The jobs: list, look at, fetch the result, progress and log of, and cancel."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Header, Query, Response
+from fastapi.concurrency import run_in_threadpool
 
-from app.dependencies import CallerDep, JobId, ServicesDep
+from app.dependencies import DeletingCaller, JobId, ReadCaller, ServicesDep
 from app.errors import (
     DatabaseUnavailable,
     InvalidRequest,
@@ -17,39 +18,87 @@ from app.errors import (
 )
 from app.models import SolveState
 from app.routes.answers import json_text
-from app.schemas.jobs import JobPage, JobView, LogPage
+from app.routes.conditional import (
+    NOT_MODIFIED,
+    PreconditionDep,
+    not_modified,
+    strong_tag,
+    tagged,
+    weak_tag,
+)
+from app.schemas.jobs import JobPage, JobView, LogPage, ProgressPage
 from app.schemas.problems import problem_responses
+from app.services.job_views import TICKING, version_of
+from app.services.result_parts import Form, Parts
+from app.services.waiting import wait_until, wanted_wait_s
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
 Text = Annotated[str | None, Query(min_length=1, max_length=200, pattern=r"^[^\x00]*$")]
+Offset = Annotated[int, Query(ge=0, le=2**31 - 1)]
 FOUND = problem_responses(JobNotFound, DatabaseUnavailable)
 
 
-@router.get("", responses=problem_responses(InvalidRequest, DatabaseUnavailable))
+@router.get(
+    "",
+    response_model=JobPage,
+    responses={**NOT_MODIFIED, **problem_responses(InvalidRequest, DatabaseUnavailable)},
+)
 def list_jobs(
-    caller: CallerDep,
+    caller: ReadCaller,
     services: ServicesDep,
+    known: PreconditionDep,
     state: SolveState | None = None,
     name: Text = None,
     tag: Text = None,
     kind: Text = None,
     cursor: Text = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
-) -> JobPage:
+) -> Response:
     """Jobs that match all filters, newest first."""
-    return services.jobs.page(
+    page = services.jobs.page(
         caller, state=state, name=name, tag=tag, kind=kind, cursor=cursor, limit=limit
     )
+    headers = tagged(weak_tag(page.model_dump_json(exclude={"jobs": {"__all__": TICKING}})))
+    if known.holds(headers["ETag"]):
+        return not_modified(headers)
+    return json_text(page.model_dump_json(), headers)
 
 
-@router.get("/{job_id}", responses=FOUND)
-def get_job(job_id: JobId, caller: CallerDep, services: ServicesDep, response: Response) -> JobView:
+@router.get("/{job_id}", response_model=JobView, responses={**NOT_MODIFIED, **FOUND})
+async def get_job(
+    job_id: JobId,
+    caller: ReadCaller,
+    services: ServicesDep,
+    known: PreconditionDep,
+    prefer: Annotated[
+        str | None,
+        Header(
+            description="`wait=N`: answer once something has changed from what `If-None-Match` "
+            "says, or without that once the job is over; at the latest after N seconds."
+        ),
+    ] = None,
+) -> Response:
     """How a job is getting on."""
-    view = services.jobs.view(caller, job_id)
-    if not view.state.is_over:
-        response.headers["Retry-After"] = "1"
-    return view
+    wait_s = wanted_wait_s(prefer, services.settings.max_wait_s)
+    status = await run_in_threadpool(services.jobs.status, caller, job_id)
+    if wait_s:
+
+        async def is_worth_telling() -> bool:
+            nonlocal status
+            status = await run_in_threadpool(services.jobs.status, caller, job_id)
+            changed = known.is_given and not known.holds(weak_tag(version_of(status.view)))
+            return changed or status.view.state.is_over
+
+        await wait_until(is_worth_telling, wait_s)
+    headers = tagged(weak_tag(version_of(status.view)), {"Vary": "Prefer"})
+    if status.retry_after_s is not None:
+        headers["Retry-After"] = str(status.retry_after_s)
+    if wait_s:
+        headers["Preference-Applied"] = f"wait={wait_s:g}"
+    if known.holds(headers["ETag"]):
+        return not_modified(headers)
+    return json_text(status.view.model_dump_json(), headers)
 
 
 @router.get(
@@ -62,29 +111,72 @@ def get_job(job_id: JobId, caller: CallerDep, services: ServicesDep, response: R
             "`dropped`, `certificate` and `provenance`; for an infeasible job `infeasibility` in "
             "place of the plan; for a cancelled one the best plan found before it stopped."
         },
-        **problem_responses(JobNotFound, NoPlan, ResultNotReady, SolveFailed, DatabaseUnavailable),
+        **NOT_MODIFIED,
+        **problem_responses(
+            InvalidRequest, JobNotFound, NoPlan, ResultNotReady, SolveFailed, DatabaseUnavailable
+        ),
     },
 )
-def get_job_result(job_id: JobId, caller: CallerDep, services: ServicesDep) -> Response:
+def get_job_result(
+    job_id: JobId,
+    caller: ReadCaller,
+    services: ServicesDep,
+    known: PreconditionDep,
+    fields: Annotated[
+        str | None,
+        Query(
+            max_length=2000,
+            description="Paths to keep, or with a `-` before them to leave out: "
+            "`certificate,schedule.makespan_ns` or `-schedule.ops`.",
+        ),
+    ] = None,
+    form: Annotated[
+        Form, Query(description="`columnar`: lists of like objects as one object of lists.")
+    ] = Form.ROWS,
+) -> Response:
     """The result, once the job is over."""
-    return json_text(services.jobs.result(caller, job_id))
+    parts = Parts.read(fields, form)
+    version = services.jobs.result_version(caller, job_id)
+    headers = {} if version is None else tagged(strong_tag(version, repr(parts)))
+    if version is not None and known.holds(headers["ETag"]):
+        return not_modified(headers)
+    text = services.jobs.result(caller, job_id)
+    return json_text(text if parts.is_whole else parts.of(text), headers)
+
+
+@router.get("/{job_id}/progress", responses={**FOUND, **problem_responses(InvalidRequest)})
+def get_job_progress(
+    job_id: JobId, caller: ReadCaller, services: ServicesDep, offset: Offset = 0
+) -> ProgressPage:
+    """The steps of the job's solve so far, at most a page at a time."""
+    return services.jobs.progress(caller, job_id, offset)
 
 
 @router.get("/{job_id}/log", responses=FOUND)
 def get_job_log(
-    job_id: JobId,
-    caller: CallerDep,
-    services: ServicesDep,
-    offset: Annotated[int, Query(ge=0, le=2**31 - 1)] = 0,
+    job_id: JobId, caller: ReadCaller, services: ServicesDep, offset: Offset = 0
 ) -> LogPage:
     """The solver's log, at most a page at a time."""
     return services.jobs.log(caller, job_id, offset)
 
 
-@router.delete("/{job_id}", responses=FOUND)
-def cancel_job(job_id: JobId, caller: CallerDep, services: ServicesDep) -> JobView:
+@router.delete(
+    "/{job_id}",
+    response_model=JobView,
+    responses={
+        204: {"description": "With `purge`: the job is no more."},
+        **problem_responses(JobNotFound, ResultNotReady, DatabaseUnavailable),
+    },
+)
+def cancel_job(
+    job_id: JobId, caller: DeletingCaller, services: ServicesDep, purge: bool = False
+) -> JobView | Response:
     """Cancel a job. Its solve stops, keeping the best plan, if no other job waits for it.
 
-    Cancelling again, or when the job is over, changes nothing and answers the same way.
+    Cancelling again, or when the job is over, changes nothing and answers the same way. With
+    `purge` a job that is over is removed with its log, events and result.
     """
+    if purge:
+        services.purging.purge(caller, job_id)
+        return Response(status_code=204)
     return services.jobs.cancel(caller, job_id)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Request, Response
 
-from app.dependencies import CallerDep, ServicesDep
+from app.dependencies import ServicesDep, SubmitCaller
 from app.routes.submitting import MannerDep, body_of, responses, submit
 from app.schemas.jobs import Accepted
 
@@ -19,7 +19,7 @@ router = APIRouter(tags=["pipeline schedules"])
     responses=responses("the resolved problem and its bounds"),
 )
 async def submit_pipeline_schedule(
-    request: Request, caller: CallerDep, services: ServicesDep, manner: MannerDep
+    request: Request, caller: SubmitCaller, services: ServicesDep, manner: MannerDep
 ) -> Response:
     """Plan a pipeline schedule."""
     return await submit(request, caller, services, services.pipeline_schedules, manner)

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
 
-from app.dependencies import ServicesDep
+from app.dependencies import READ_ACCESS, ServicesDep
 from app.schemas.health import Liveness, Readiness
 from app.services.examples import ExampleKind, example_bodies
 from app.services.health import readiness
@@ -23,7 +23,7 @@ def get_liveness() -> Liveness:
 
 @router.head("/readyz", include_in_schema=False)
 @router.get(
-    "/readyz", responses={503: {"model": Readiness, "description": "The database is unavailable."}}
+    "/readyz", responses={503: {"model": Readiness, "description": "No database, or no tables."}}
 )
 def get_readiness(services: ServicesDep, response: Response) -> Readiness:
     """Whether requests can be taken (`ok`, or `degraded` while the broker is away)."""
@@ -33,7 +33,7 @@ def get_readiness(services: ServicesDep, response: Response) -> Readiness:
     return ready
 
 
-@router.get("/v1/examples")
+@router.get("/v1/examples", dependencies=[READ_ACCESS])
 def list_examples(
     kind: Annotated[
         ExampleKind,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Request, Response
 
-from app.dependencies import CallerDep, ServicesDep
+from app.dependencies import ServicesDep, SubmitCaller
 from app.routes.submitting import MannerDep, body_of, responses, submit
 from app.schemas.jobs import Accepted
 
@@ -19,7 +19,7 @@ router = APIRouter(tags=["sharding plans"])
     responses=responses("the resolved graph and its size"),
 )
 async def submit_sharding_plan(
-    request: Request, caller: CallerDep, services: ServicesDep, manner: MannerDep
+    request: Request, caller: SubmitCaller, services: ServicesDep, manner: MannerDep
 ) -> Response:
     """Plan how each operator of a graph is split over the devices."""
     return await submit(request, caller, services, services.sharding_plans, manner)

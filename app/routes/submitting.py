@@ -14,15 +14,18 @@ from app.dependencies import Services
 from app.errors import (
     BodyTooLarge,
     DatabaseUnavailable,
+    IdempotencyKeyReused,
     InvalidRequest,
     LimitExceeded,
     MalformedBody,
+    TooManyQueued,
     UnsupportedMediaType,
 )
 from app.json_body import read_json_object
 from app.routes.answers import submitted
 from app.schemas.problems import problem_responses
 from app.services.plan_requests import PlanRequests
+from app.services.submission import Made
 from app.services.waiting import wait_until, wanted_wait_s
 
 
@@ -33,6 +36,7 @@ class Manner:
     validate_only: bool
     fresh: bool
     prefer: str | None
+    idempotency_key: str | None
 
 
 def _manner(
@@ -44,8 +48,19 @@ def _manner(
         str | None,
         Header(description="`wait=N`: answer within N seconds, or as soon as it is over."),
     ] = None,
+    idempotency_key: Annotated[
+        str | None,
+        Header(
+            min_length=1,
+            max_length=255,
+            pattern=r"^[\x20-\x7e]+$",
+            description="Sent again with the same body, the request makes nothing new: the answer "
+            "is about what it made the first time.",
+        ),
+    ] = None,
 ) -> Manner:
-    return Manner(validate_only, "no-cache" in (cache_control or "").lower(), prefer)
+    fresh = "no-cache" in (cache_control or "").lower()
+    return Manner(validate_only, fresh, prefer, idempotency_key)
 
 
 MannerDep = Annotated[Manner, Depends(_manner)]
@@ -71,6 +86,8 @@ def responses(preview: str) -> dict[int | str, dict[str, Any]]:
             UnsupportedMediaType,
             InvalidRequest,
             LimitExceeded,
+            IdempotencyKeyReused,
+            TooManyQueued,
             DatabaseUnavailable,
         ),
     }
@@ -87,8 +104,23 @@ async def submit(
     body = await read_json_object(request, services.settings.max_body_bytes)
     if manner.validate_only:
         return JSONResponse(await run_in_threadpool(plans.preview, body))
-    job_id = await run_in_threadpool(plans.submit, caller, body, fresh=manner.fresh)
+    made = await run_in_threadpool(
+        plans.submit,
+        caller,
+        body,
+        fresh=manner.fresh,
+        idempotency_key=manner.idempotency_key,
+    )
+    job_id = made.id
     jobs = services.jobs
     wait_s = wanted_wait_s(manner.prefer, services.settings.max_wait_s)
     await wait_until(lambda: run_in_threadpool(jobs.is_over, caller, job_id), wait_s)
-    return submitted(await run_in_threadpool(jobs.outcome, caller, job_id), waited_s=wait_s)
+    response = submitted(await run_in_threadpool(jobs.outcome, caller, job_id), waited_s=wait_s)
+    return replayed(response, made)
+
+
+def replayed(response: Response, made: Made) -> Response:
+    """The same response; it says so where an earlier request made what it is about."""
+    if made.replayed:
+        response.headers["Idempotency-Replayed"] = "true"
+    return response

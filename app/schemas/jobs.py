@@ -7,6 +7,7 @@ from datetime import datetime
 from pydantic import BaseModel, Field
 
 from app.models import SolveState
+from app.root_path import public_path
 
 
 class Links(BaseModel):
@@ -15,6 +16,8 @@ class Links(BaseModel):
     self: str
     result: str
     log: str
+    progress: str
+    events: str
 
 
 class JobView(BaseModel):
@@ -31,8 +34,13 @@ class JobView(BaseModel):
     )
     cache: str = Field(description="`miss`, `joined` (a solve in flight) or `hit` (a stored one).")
     engine: str
+    queue: str = Field(description="`short` or `long`, by its time limit.")
     queue_position: int | None = Field(description="1 = next; null unless queued.")
     phase: str | None
+    time_limit_s: float
+    spent_s: float = Field(
+        description="Solver time of all attempts, up to the worker's last sign of life."
+    )
     best_makespan_ns: int | None = Field(
         description="Of a pipeline schedule: the best objective so far, makespan or, if asked for, "
         "steady span."
@@ -68,6 +76,32 @@ class JobPage(BaseModel):
     next_cursor: str | None
 
 
+class ProgressStep(BaseModel):
+    """A step of a solve: a change of its state, a new phase, or a better plan or bound."""
+
+    seq: int
+    at: datetime
+    state: SolveState
+    attempt: int
+    phase: str | None
+    spent_s: float = Field(description="Solver time of all attempts until then.")
+    best_makespan_ns: int | None
+    best_step_time_ns: int | None
+    lower_bound_ns: int | None
+    best_objective_bytes: int | None
+    lower_bound_bytes: int | None
+    gap: float | None
+    detail: str | None = Field(description="Why it went back to the queue, for people.")
+
+
+class ProgressPage(BaseModel):
+    """Steps from an offset; ask on from `next_offset`."""
+
+    steps: list[ProgressStep]
+    next_offset: int
+    over: bool = Field(description="No step will follow.")
+
+
 class LogPage(BaseModel):
     """Lines of a solver's log from an offset; ask on from `next_offset`."""
 
@@ -89,5 +123,6 @@ class Accepted(BaseModel):
 
 def links_of(job_id: str) -> Links:
     """The addresses of one job."""
-    address = f"/v1/jobs/{job_id}"
-    return Links(self=address, result=f"{address}/result", log=f"{address}/log")
+    address = public_path(f"/v1/jobs/{job_id}")
+    parts = {part: f"{address}/{part}" for part in ("result", "log", "progress", "events")}
+    return Links(self=address, **parts)

@@ -28,6 +28,7 @@ class Problem(BaseModel):
     detail: str
     code: str
     instance: str
+    request_id: str = Field(description="As in the header `X-Request-ID` and the service's log.")
     errors: list[FieldProblem]
 
 

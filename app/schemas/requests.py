@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from app.errors import FieldError, InvalidRequest
 from app.models import DEFAULT_PRIORITY, HIGHEST_PRIORITY, LOWEST_PRIORITY
-from app.services.submission import JobOptions
+from app.schemas.webhooks import WebhookFields
 from planner.pipeline.request import PipelineRequest
 from planner.sharding.request import ShardingRequest
 from planner.training.request import TrainingRequest
 
 Tag = Annotated[str, Field(min_length=1, max_length=64)]
+FieldsT = TypeVar("FieldsT", bound=BaseModel)
 
 
 class JobFields(BaseModel):
@@ -30,6 +31,7 @@ class JobFields(BaseModel):
         le=HIGHEST_PRIORITY,
         description="Queued jobs with a higher one go first.",
     )
+    webhook: WebhookFields | None = None
 
 
 class PipelineScheduleRequest(JobFields, PipelineRequest):
@@ -45,19 +47,22 @@ class TrainingPlanRequest(JobFields, TrainingRequest):
     fields."""
 
 
-def split_body(body: Mapping[str, Any]) -> tuple[JobOptions, dict[str, Any]]:
+def split_body(body: Mapping[str, Any]) -> tuple[JobFields, dict[str, Any]]:
     """The job's fields, checked, and the rest of the body, which the planner resolves.
 
     Raises `InvalidRequest` that names every field at fault.
     """
     own = {name: value for name, value in body.items() if name in JobFields.model_fields}
     rest = {name: value for name, value in body.items() if name not in own}
+    return read_fields(JobFields, own), rest
+
+
+def read_fields(model: type[FieldsT], document: Mapping[str, Any]) -> FieldsT:
+    """The document as this model. Raises `InvalidRequest` that names every field at fault."""
     try:
-        fields = JobFields.model_validate(own)
+        return model.model_validate(document)
     except ValidationError as error:
         raise _invalid(error) from error
-    tags = tuple(dict.fromkeys(fields.tags))
-    return JobOptions(name=fields.name, tags=tags, priority=fields.priority), rest
 
 
 def _invalid(error: ValidationError) -> InvalidRequest:

@@ -10,11 +10,21 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from app.database import Database, clock_ms
-from app.models import Solve, rounded_down, rounded_up
+from app.models import Solve, SolveState, rounded_down, rounded_up
+from app.observability import metrics
+from app.repositories.event_log import EventLog
 from app.repositories.leases import Fence, LeaseRepository
 from app.repositories.logs import LogRepository
 from app.repositories.queue import QueueRepository
-from app.services.transitions import LOG_TAIL_LINES, PLAN_COLUMNS, Ending, end_attempt
+from app.repositories.running_limits import RunningLimits
+from app.services.transitions import (
+    LOG_TAIL_LINES,
+    PLAN_COLUMNS,
+    Ending,
+    end_attempt,
+    ending_name,
+    why_requeued,
+)
 from app.settings import Settings
 
 SHORTEST_ATTEMPT_S = 3.0
@@ -59,6 +69,8 @@ class Progress:
     incumbent: dict[str, Any] | None = None
     objective: float | None = None
     log_lines: list[str] = field(default_factory=list)
+    is_step: bool = False
+    """Whether the row, once this is stored, is worth an event."""
 
     @property
     def improved(self) -> bool:
@@ -97,8 +109,11 @@ class Attempts:
         self._version = version
 
     def claim(self, solve_id: str) -> WorkOrder | None:
-        """Take a queued solve; None if there is nothing to take."""
+        """Take a queued solve; None if there is nothing to take, or not for now."""
         with self._database.writing() as session:
+            if not self._may_run(session, solve_id):
+                QueueRepository(session).mark_unsent([solve_id])
+                return None
             fence = LeaseRepository(session).claim(
                 solve_id,
                 worker=self._worker,
@@ -109,7 +124,21 @@ class Attempts:
                 return None
             solve = LeaseRepository(session).lock(fence, *PLAN_COLUMNS)
             assert solve is not None
-            return _work_order(fence, solve)
+            EventLog(session).change(solve_id)
+            order = _work_order(fence, solve)
+        if fence.attempt == 1:
+            metrics.solve_started(solve)
+        return order
+
+    def _may_run(self, session: Session, solve_id: str) -> bool:
+        """Whether it is for this worker, and its tenant has room for one more."""
+        place = QueueRepository(session).place(solve_id)
+        if place is None:
+            return True
+        tenant, queue = place
+        if queue not in self._settings.worker_queues:
+            return False
+        return RunningLimits(session, self._settings).has_room(tenant, queue)
 
     def renew(self, fence: Fence, progress: Progress) -> Standing:
         """Renew the lease and store what is new."""
@@ -118,7 +147,17 @@ class Attempts:
             if stop is None:
                 return Standing.LOST
             self._append_log(session, fence, progress)
+            if progress.is_step:
+                EventLog(session).step(fence.solve_id)
             return Standing.STOP if stop else Standing.GO_ON
+
+    def standing(self, fence: Fence) -> Standing:
+        """What the row says by now; a look is far cheaper than renewing the lease."""
+        with self._database.reading() as session:
+            stop = LeaseRepository(session).stop_requested(fence)
+        if stop is None:
+            return Standing.LOST
+        return Standing.STOP if stop else Standing.GO_ON
 
     def end(self, fence: Fence, ending: Ending, progress: Progress) -> Standing:
         """End the attempt. Nothing is written if the lease was lost."""
@@ -130,7 +169,8 @@ class Attempts:
                 setattr(solve, name, value)
             self._append_log(session, fence, progress)
             close(session, solve, ending, self._settings)
-            return Standing.GO_ON
+        metrics.attempt_ended(solve, ending_name(ending))
+        return Standing.GO_ON
 
     def refuse(self, solve_id: str) -> None:
         """This worker is shutting down: let the id be sent to another one."""
@@ -151,7 +191,8 @@ def close(session: Session, solve: Solve, ending: Ending, settings: Settings) ->
         max_losses=settings.max_losses,
         log_tail=LogRepository(session).tail(solve.id, LOG_TAIL_LINES),
     )
-    session.flush()
+    detail = why_requeued(ending) if solve.state == SolveState.QUEUED else None
+    EventLog(session).change(solve.id, detail)
 
 
 def _work_order(fence: Fence, solve: Solve) -> WorkOrder:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from sqlalchemy.orm import Session
@@ -11,16 +13,32 @@ from app.callers import Caller
 from app.cursors import decode_cursor, encode_cursor
 from app.database import Database
 from app.errors import JobNotFound, NoPlan, ResultNotReady, SolveFailed
-from app.models import Solve, SolveState
-from app.repositories.jobs import JobFilter, JobRepository, JobRow
-from app.repositories.logs import LogRepository
+from app.models import SolveState
+from app.observability import metrics
+from app.repositories.event_log import EventLog
+from app.repositories.job_rows import JobFilter, JobReader
+from app.repositories.jobs import JobRepository
+from app.repositories.news import NewsReader
 from app.repositories.solves import SolveRepository
-from app.schemas.jobs import JobPage, JobView, LogPage
-from app.services.job_views import job_view
+from app.schemas.jobs import JobPage, JobView, LogPage, ProgressPage
+from app.services.audit import record
+from app.services.job_views import job_view, progress_step, retry_after_s, row_of
 from app.services.kept_plan import without_traces
 from app.services.transitions import PLAN_COLUMNS, cancel
 
-LOG_PAGE_LINES = 1000
+PAGE_OF_LINES = 1000
+PAGE_OF_STEPS = 1000
+
+CANCELLED_AT_ONCE = 25
+"""By one transaction, which holds SQLite's write lock and the locks of their solves."""
+
+
+@dataclass(frozen=True)
+class JobStatus:
+    """A job without its result, and in how many seconds it is worth asking again."""
+
+    view: JobView
+    retry_after_s: int | None
 
 
 @dataclass(frozen=True)
@@ -28,6 +46,7 @@ class JobOutcome:
     """A job with the result (JSON text) or the error that it ended with, if it is over."""
 
     view: JobView
+    retry_after_s: int | None
     result: str | None
     error: dict[str, object] | None
 
@@ -38,10 +57,11 @@ class Jobs:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def view(self, caller: Caller, job_id: str) -> JobView:
+    def status(self, caller: Caller, job_id: str) -> JobStatus:
         """The job without its result."""
-        with self._database.reading() as session:
-            return job_view(_row(session, caller, job_id))
+        with self._database.looking() as connection:
+            row = row_of(connection, caller, job_id)
+        return JobStatus(job_view(row), retry_after_s(row))
 
     def page(
         self,
@@ -57,11 +77,10 @@ class Jobs:
         """One page of the jobs that match, newest first."""
         before = None if cursor is None else decode_cursor(cursor)
         wanted = JobFilter(state=state, name=name, tag=tag, kind=kind, before=before)
-        with self._database.reading() as session:
-            rows = JobRepository(session).page(caller.tenant, wanted, limit + 1)
+        with self._database.looking() as connection:
+            rows = JobReader(connection).page(caller.tenant, wanted, limit + 1)
         shown = rows[:limit]
-        more = len(rows) > limit
-        last = shown[-1].job if more else None
+        last = shown[-1] if len(rows) > limit else None
         return JobPage(
             jobs=[job_view(row) for row in shown],
             next_cursor=None if last is None else encode_cursor(last.created_at, last.id),
@@ -69,26 +88,20 @@ class Jobs:
 
     def is_over(self, caller: Caller, job_id: str) -> bool:
         """Whether the job has ended, by one light query."""
-        with self._database.reading() as session:
-            return _row(session, caller, job_id).state.is_over
+        with self._database.looking() as connection:
+            return row_of(connection, caller, job_id).is_over
 
     def outcome(self, caller: Caller, job_id: str) -> JobOutcome:
         """The job with what it ended with."""
-        with self._database.reading() as session:
-            row = _row(session, caller, job_id)
+        with self._database.looking() as connection:
+            row = row_of(connection, caller, job_id)
             view = job_view(row)
-            if not row.state.is_over or not SolveState(row.solve.state).is_over:
-                return JobOutcome(view, None, None)
-            solves = SolveRepository(session)
-            error = solves.document(row.solve.id, Solve.error)
-            result = solves.document(row.solve.id, Solve.result)
-            if result is not None and row.solve.tenant != row.job.tenant:
-                result = without_traces(result)
-            return JobOutcome(
-                view,
-                result,
-                None if error is None else json.loads(error),
-            )
+            if not row.is_over or not row.solve_is_over:
+                return JobOutcome(view, retry_after_s(row), None, None)
+            result, error = JobReader(connection).ending(row.solve_id)
+        if result is not None and row.is_of_another_tenant:
+            result = without_traces(result)
+        return JobOutcome(view, None, result, None if error is None else json.loads(error))
 
     def result(self, caller: Caller, job_id: str) -> str:
         """The result document as JSON text.
@@ -98,9 +111,10 @@ class Jobs:
         """
         outcome = self.outcome(caller, job_id)
         view = outcome.view
-        if not view.state.is_over:
+        if outcome.retry_after_s is not None:
             raise ResultNotReady(
-                f"The job is {view.state}; ask again later.", headers={"Retry-After": "1"}
+                f"The job is {view.state}; ask again later.",
+                headers={"Retry-After": str(outcome.retry_after_s)},
             )
         if outcome.result is not None:
             return outcome.result
@@ -112,16 +126,37 @@ class Jobs:
             members={"code": error["code"], "log_tail": error["log_tail"]},
         )
 
+    def result_version(self, caller: Caller, job_id: str) -> str | None:
+        """What tells the result apart from every other; None while there can be none.
+
+        A result is written once, when its solve ends, so that it need not be read for this.
+        """
+        with self._database.looking() as connection:
+            row = row_of(connection, caller, job_id)
+        if not row.is_over or not row.solve_is_over:
+            return None
+        return f"{row.solve_id} {row.solve_finished_at} {row.is_of_another_tenant}"
+
     def log(self, caller: Caller, job_id: str, offset: int) -> LogPage:
         """Log lines from an offset on."""
-        with self._database.reading() as session:
-            row = _row(session, caller, job_id)
-            lines = LogRepository(session).read(row.solve.id, offset, LOG_PAGE_LINES)
-        over = SolveState(row.solve.state).is_over and len(lines) < LOG_PAGE_LINES
+        with self._database.looking() as connection:
+            row = row_of(connection, caller, job_id)
+            lines = NewsReader(connection).lines(row, offset, PAGE_OF_LINES)
         return LogPage(
             lines=[entry.line for entry in lines],
             next_offset=lines[-1].seq + 1 if lines else offset,
-            over=over,
+            over=row.is_over and len(lines) < PAGE_OF_LINES,
+        )
+
+    def progress(self, caller: Caller, job_id: str, offset: int) -> ProgressPage:
+        """Steps of the job's solve from an offset on."""
+        with self._database.looking() as connection:
+            row = row_of(connection, caller, job_id)
+            steps = NewsReader(connection).steps(row, offset, PAGE_OF_STEPS)
+        return ProgressPage(
+            steps=[progress_step(row, step) for step in steps],
+            next_offset=steps[-1].seq + 1 if steps else offset,
+            over=row.is_over and len(steps) < PAGE_OF_STEPS,
         )
 
     def cancel(self, caller: Caller, job_id: str) -> JobView:
@@ -129,34 +164,37 @@ class Jobs:
         with self._database.writing() as session:
             self._detach(session, caller, job_id)
             session.flush()
-            return job_view(_row(session, caller, job_id))
+            return job_view(row_of(session.connection(), caller, job_id))
+
+    def cancel_all(self, caller: Caller, job_ids: Sequence[str]) -> None:
+        """Cancel these jobs, some in each transaction; one that is removed meanwhile is skipped.
+
+        They come in the order of their solves: whoever locks several takes them in that order.
+        """
+        for first in range(0, len(job_ids), CANCELLED_AT_ONCE):
+            with self._database.writing() as session:
+                for job_id in job_ids[first : first + CANCELLED_AT_ONCE]:
+                    with suppress(JobNotFound):
+                        self._detach(session, caller, job_id)
 
     def _detach(self, session: Session, caller: Caller, job_id: str) -> None:
         jobs = JobRepository(session)
         job = jobs.get(caller.tenant, job_id)
         if job is None:
-            raise _no_such_job(job_id)
+            raise JobNotFound(f"There is no job {job_id}.")
         solve = SolveRepository(session).lock(job.solve_id, *PLAN_COLUMNS)
         session.refresh(job)
         if job.cancelled_at is not None or SolveState(solve.state).is_over:
             return
         is_last = jobs.waiting(solve.id) == 1
         jobs.cancel(job, stops_solve=is_last)
+        record(session, caller, "job cancelled", job.id)
         if not is_last:
             return
         solve.reusable = False
         if solve.state == SolveState.QUEUED:
             cancel(solve)
+            EventLog(session).change(solve.id)
+            metrics.solve_ended(solve)
         else:
             solve.stop_requested = True
-
-
-def _row(session: Session, caller: Caller, job_id: str) -> JobRow:
-    row = JobRepository(session).view(caller.tenant, job_id)
-    if row is None:
-        raise _no_such_job(job_id)
-    return row
-
-
-def _no_such_job(job_id: str) -> JobNotFound:
-    return JobNotFound(f"There is no job {job_id}.")

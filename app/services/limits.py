@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import Any, Protocol, TypeVar
 
 from app.errors import LimitExceeded
-from app.services.submission import Resolved
+from app.services.resolutions import Resolved
 from app.settings import Settings
 from planner.cost.hardware import read_cluster
 
@@ -172,5 +173,8 @@ def _check_time_limit(resolved: Resolved, settings: Settings) -> None:
 def _check(path: tuple[str, ...], value: float, limit: float, unit: str) -> None:
     if value > limit:
         raise LimitExceeded.of(
-            ".".join(path), f"{value:g} {unit} are too many.", f"Give at most {limit:g}."
+            ".".join(path),
+            # A whole number may be beyond what can be written as a float.
+            f"{min(value, sys.float_info.max):g} {unit} are too many.",
+            f"Give at most {limit:g}.",
         )

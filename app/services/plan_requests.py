@@ -6,40 +6,82 @@ from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar
 
 from app.callers import Caller
-from app.schemas.requests import split_body
+from app.schemas.requests import JobFields, split_body
+from app.services.idempotency import RequestKey
 from app.services.limits import Limits
-from app.services.submission import JobOptions, Resolved, Submission
+from app.services.resolutions import Resolution, Resolutions, Resolved, key_of
+from app.services.submission import JobOptions, Made, Submission, Wanted
+from app.services.webhooks.targets import WebhookTargets
 
 ResolvedT = TypeVar("ResolvedT", bound=Resolved)
 
 
 class PlanRequests(Generic[ResolvedT]):
     """`resolve` turns the planner's part of a body into a canonical spec (or `SpecError`), and
-    `limits` refuses what is too large before and after that."""
+    `limits` refuses what is too large before and after that. What a body was resolved to is
+    remembered for the next one that is equal."""
 
     def __init__(
         self,
+        kind: str,
         submission: Submission,
         resolve: Callable[[Mapping[str, Any]], ResolvedT],
         limits: Limits[ResolvedT],
+        targets: WebhookTargets,
     ) -> None:
+        self._kind = kind
         self._submission = submission
         self._resolve = resolve
         self._limits = limits
+        self._targets = targets
+        self._resolutions = Resolutions()
 
-    def submit(self, caller: Caller, body: Mapping[str, Any], *, fresh: bool) -> str:
-        """The id of the new job."""
-        options, resolved = self._read(body)
-        return self._submission.submit(caller.tenant, resolved, options, fresh=fresh)
+    def submit(
+        self, caller: Caller, body: Mapping[str, Any], *, fresh: bool, idempotency_key: str | None
+    ) -> Made:
+        """Make the job, unless this request has come before under this key."""
+        key = RequestKey.of(idempotency_key, kind=self._kind, body=body, fresh=fresh)
+        made = self._submission.made_before(caller.tenant, key)
+        if made is not None:
+            return made
+        wanted = Wanted(*self.read(body))
+        return self._submission.submit(caller.tenant, wanted, fresh=fresh, key=key)
 
     def preview(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """What the request resolves to and what bounds it; nothing is queued."""
-        _, resolved = self._read(body)
-        return resolved.preview()
+        fields, rest = split_body(body)
+        self._options(fields)
+        return self._resolved(rest).preview()
 
-    def _read(self, body: Mapping[str, Any]) -> tuple[JobOptions, ResolvedT]:
-        options, rest = split_body(body)
+    def read(
+        self, body: Mapping[str, Any], defaults: JobFields | None = None
+    ) -> tuple[Resolution, JobOptions]:
+        """The resolved request and what the client says about its job; `defaults` count where the
+        body says nothing, and their tags are added."""
+        fields, rest = split_body(body)
+        options = self._options(fields if defaults is None else _with_defaults(fields, defaults))
+        key = key_of(rest)
+        resolution = self._resolutions.get(key)
+        if resolution is None:
+            resolution = Resolution.of(self._resolved(rest))
+            self._resolutions.put(key, resolution)
+        return resolution, options
+
+    def _resolved(self, rest: Mapping[str, Any]) -> ResolvedT:
         self._limits.check_body(rest)
         resolved = self._resolve(rest)
         self._limits.check_resolved(resolved)
-        return options, resolved
+        return resolved
+
+    def _options(self, fields: JobFields) -> JobOptions:
+        return JobOptions(
+            name=fields.name,
+            tags=tuple(dict.fromkeys(fields.tags)),
+            priority=fields.priority,
+            webhook=self._targets.accept(fields.webhook),
+        )
+
+
+def _with_defaults(fields: JobFields, defaults: JobFields) -> JobFields:
+    given = {name: getattr(fields, name) for name in fields.model_fields_set}
+    return defaults.model_copy(update={**given, "tags": [*defaults.tags, *fields.tags]})

@@ -2,47 +2,36 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
-from sqlalchemy import select
+from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
-from app.database import Database, clock_ms, milliseconds
-from app.models import DEFAULT_PRIORITY, LONG, SHORT, Job, Solve, SolveState
-from app.repositories.jobs import JobRepository
-from app.repositories.solves import SolveRepository
+from app.database import Database, is_deadlock
+from app.models import DEFAULT_PRIORITY, LONG, SHORT
+from app.observability import metrics
+from app.repositories.batches import BatchRepository, NewBatch
+from app.repositories.jobs import JobRepository, NewJob
 from app.repositories.tenants import TenantRepository
-from app.services.starts import Sought, stored_start
+from app.repositories.webhooks import NewWebhook, WebhookRepository
+from app.services.idempotency import RequestKey, claim, made_before
+from app.services.placing import Overtaken, Place, Placing, Wish
+from app.services.quotas import check_queued
+from app.services.resolutions import Resolution
 from app.settings import Settings
 
 MAX_TRIES = 50
 
-Cache = Literal["miss", "joined", "hit"]
 
+@dataclass(frozen=True)
+class WebhookTarget:
+    """An address that is told when a job is over; without a secret the service's own signs."""
 
-class Resolved(Sought, Protocol):
-    """A request as the planner resolved it."""
-
-    @property
-    def spec(self) -> dict[str, Any]: ...
-    @property
-    def spec_hash(self) -> str: ...
-    @property
-    def mip_gap(self) -> float: ...
-    @property
-    def is_reproducible(self) -> bool: ...
-    @property
-    def engine(self) -> str: ...
-    @property
-    def engine_named(self) -> bool: ...
-    @property
-    def time_limit_s(self) -> float: ...
-    @property
-    def operations(self) -> int: ...
-    def preview(self) -> dict[str, Any]: ...
+    url: str
+    origin: str
+    secret: str | None = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -52,23 +41,36 @@ class JobOptions:
     name: str | None = None
     tags: tuple[str, ...] = ()
     priority: int = DEFAULT_PRIORITY
+    webhook: WebhookTarget | None = None
 
 
 @dataclass(frozen=True)
-class Choice:
-    """What the stored solves offer: an answer, one to join, and results that are out of date."""
+class Wanted:
+    """One job that is asked for."""
 
-    answer: Solve | None
-    in_flight: Solve | None
-    stale: tuple[Solve, ...]
+    resolved: Resolution
+    options: JobOptions
 
 
-class _Overtaken(Exception):
-    """Another transaction changed what this one had read: read again."""
+@dataclass(frozen=True)
+class Made:
+    """The id of the job or batch, and whether an earlier request with the same key made it."""
+
+    id: str
+    replayed: bool = False
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """A job to be made: all that can be made ready before the database is asked for its lock."""
+
+    job_id: str
+    options: JobOptions
+    wish: Wish
 
 
 class Submission:
-    """Makes the job of a request. `wake` tells the dispatcher that something was queued."""
+    """Makes the jobs of requests. `wake` tells the dispatcher that something was queued."""
 
     def __init__(
         self,
@@ -82,79 +84,100 @@ class Submission:
         self._version = solver_version
         self._wake = wake
 
-    def submit(self, tenant: str, resolved: Resolved, options: JobOptions, *, fresh: bool) -> str:
-        """The id of the new job; with `fresh` no stored or running solve answers it."""
+    def made_before(self, tenant: str, key: RequestKey | None) -> Made | None:
+        """What an earlier request with this key made: nothing has to be resolved again."""
+        if key is None:
+            return None
+        with self._database.reading() as session:
+            made_id = made_before(session, self._settings, tenant, key)
+        return None if made_id is None else Made(made_id, replayed=True)
+
+    def submit(
+        self, tenant: str, wanted: Wanted, *, fresh: bool, key: RequestKey | None = None
+    ) -> Made:
+        """Make one job; with `fresh` no stored or running solve answers it."""
+        prepared = self._prepare(tenant, wanted, fresh)
+        return self._commit(tenant, prepared.job_id, [prepared], key)
+
+    def submit_batch(
+        self,
+        tenant: str,
+        name: str | None,
+        wanted: Sequence[Wanted],
+        *,
+        fresh: bool,
+        key: RequestKey | None = None,
+    ) -> Made:
+        """Make all of these jobs, or none, and the batch that they belong to."""
+        prepared = [self._prepare(tenant, one, fresh) for one in wanted]
+        batch = NewBatch(str(uuid.uuid4()), tenant, name, [one.job_id for one in prepared])
+        return self._commit(tenant, batch.id, prepared, key, batch)
+
+    def _prepare(self, tenant: str, wanted: Wanted, fresh: bool) -> _Prepared:
         columns = {
-            **_columns(resolved, self._version),
+            **wanted.resolved.columns,
+            "solver_version": self._version,
             "tenant": tenant,
-            "queue": queue_of(resolved.time_limit_s, self._settings),
+            "queue": queue_of(wanted.resolved.time_limit_s, self._settings),
         }
+        wish = Wish(wanted.resolved, columns, wanted.options.priority, fresh)
+        return _Prepared(str(uuid.uuid4()), wanted.options, wish)
+
+    def _commit(
+        self,
+        tenant: str,
+        made_id: str,
+        prepared: Sequence[_Prepared],
+        key: RequestKey | None,
+        batch: NewBatch | None = None,
+    ) -> Made:
         for _ in range(MAX_TRIES):
             try:
                 with self._database.writing() as session:
-                    job = self._decide(session, resolved, columns, options, fresh)
-            except _Overtaken:
+                    # The key comes first: whoever waits for it holds nothing that others need.
+                    if key is not None and not claim(session, self._settings, tenant, key, made_id):
+                        known = made_before(session, self._settings, tenant, key)
+                        if known is None:
+                            raise Overtaken
+                        return Made(known, replayed=True)
+                    places = self._make(session, tenant, prepared)
+                    if batch is not None:
+                        BatchRepository(session).add(batch)
+            except Overtaken:
                 continue
-            if job.cache != "hit":
-                self._wake()
-            return job.id
+            except OperationalError as error:
+                if not is_deadlock(error):
+                    raise
+                continue
+            self._tell(prepared, places)
+            return Made(made_id)
         raise RuntimeError(f"overtaken {MAX_TRIES} times in a row")
 
-    def _decide(
-        self,
-        session: Session,
-        resolved: Resolved,
-        columns: Mapping[str, Any],
-        options: JobOptions,
-        fresh: bool,
-    ) -> Job:
-        solves = SolveRepository(session)
-        tenant = str(columns["tenant"])
+    def _make(
+        self, session: Session, tenant: str, prepared: Sequence[_Prepared]
+    ) -> Sequence[Place]:
+        """Make the jobs, and the solves that they need."""
         scope = TenantRepository(session).scope_of(tenant)
-        columns = {**columns, "scope": scope}
-        engine = resolved.engine if fresh or resolved.engine_named else None
-        known = solves.reusable(resolved.spec_hash, engine, scope)
-        if fresh:
-            return self._queue(session, columns, options, retired=known, started_from=None)
-        # Which plan within a gap is stored is chance; a reproducible answer must not depend on it.
-        mip_gap = 0.0 if resolved.is_reproducible else resolved.mip_gap
-        settled = solves.settled(resolved.problem_hash, engine, mip_gap, scope)
-        choice = choose(known, settled, self._version)
-        chosen = choice.answer or choice.in_flight
-        if chosen is not None:
-            return self._attach(session, tenant, chosen.id, options)
-        retired = [solve for solve in choice.stale if solve.engine == resolved.engine]
-        started_from = None
-        if not resolved.is_reproducible:
-            started_from = stored_start(session, tenant, resolved)
-        return self._queue(session, columns, options, retired=retired, started_from=started_from)
-
-    def _attach(self, session: Session, tenant: str, solve_id: str, options: JobOptions) -> Job:
-        solve = SolveRepository(session).lock_reusable(solve_id)
-        if solve is None:
-            raise _Overtaken
-        SolveRepository(session).raise_priority(solve, options.priority)
-        solve.asked_at = session.scalars(select(clock_ms())).one()
-        cache: Cache = "hit" if SolveState(solve.state).is_over else "joined"
-        return _add_job(session, tenant, solve, options, cache)
-
-    def _queue(
-        self,
-        session: Session,
-        columns: Mapping[str, Any],
-        options: JobOptions,
-        *,
-        retired: Sequence[Solve],
-        started_from: str | None,
-    ) -> Job:
-        solves = SolveRepository(session)
-        solves.retire([solve.id for solve in retired])
-        solve = solves.insert_unless_known(
-            **columns, priority=options.priority, started_from=started_from
+        placing = Placing(session, tenant, scope, self._version)
+        places = placing.place([one.wish for one in prepared])
+        if any(place.cache == "miss" for place in places):
+            check_queued(session, tenant, self._settings)
+        pairs = list(zip(prepared, places, strict=True))
+        JobRepository(session).add([_new_job(tenant, one, place) for one, place in pairs])
+        WebhookRepository(session).add(
+            [
+                NewWebhook(one.job_id, hook.url, hook.origin, hook.secret)
+                for one in prepared
+                if (hook := one.options.webhook) is not None
+            ]
         )
-        if solve is None:
-            raise _Overtaken
-        return _add_job(session, solve.tenant, solve, options, "miss")
+        return places
+
+    def _tell(self, prepared: Sequence[_Prepared], places: Sequence[Place]) -> None:
+        for one, place in zip(prepared, places, strict=True):
+            metrics.job_taken_on(one.wish.columns["kind"], place.cache)
+        if any(place.cache != "hit" for place in places):
+            self._wake()
 
 
 def queue_of(time_limit_s: float, settings: Settings) -> str:
@@ -162,72 +185,14 @@ def queue_of(time_limit_s: float, settings: Settings) -> str:
     return SHORT if time_limit_s <= settings.short_time_limit_s else LONG
 
 
-def choose(known: Sequence[Solve], settled: Solve | None, solver_version: str) -> Choice:
-    """Sort the solves that may answer; a proven plan comes before a merely better-looking one.
-
-    `known` are solves of the identical spec, `settled` an answer to the same problem under any
-    options that is proven to be good enough, by whichever solver version.
-    An unproven plan of another solver version is out of date: this version may find a better one.
-    """
-    stale = tuple(solve for solve in known if _is_stale(solve, solver_version))
-    fresh = [solve for solve in known if solve not in stale]
-    answers = [solve for solve in fresh if SolveState(solve.state).is_over]
-    if settled is not None:
-        answers.append(settled)
-    in_flight = [solve for solve in fresh if not SolveState(solve.state).is_over]
-    return Choice(
-        answer=min(answers, key=_rank, default=None),
-        in_flight=min(in_flight, key=lambda solve: (solve.created_at, solve.id), default=None),
-        stale=stale,
-    )
-
-
-def _is_stale(solve: Solve, solver_version: str) -> bool:
-    return (
-        solve.state == SolveState.SUCCEEDED
-        and not solve.proven_optimal
-        and solve.solver_version != solver_version
-    )
-
-
-def _rank(solve: Solve) -> tuple[bool, int, int, str]:
-    settled = solve.proven_optimal or solve.state == SolveState.INFEASIBLE
-    return (not settled, solve.best_objective or 0, solve.created_at, solve.id)
-
-
-def _columns(resolved: Resolved, solver_version: str) -> dict[str, Any]:
-    """What a solve of this request stores; made before the database is asked for its lock."""
-    spec, profile = resolved.spec, resolved.profile
-    return {
-        "kind": spec["kind"],
-        "spec_hash": resolved.spec_hash,
-        "problem_hash": resolved.problem_hash,
-        "shape_hash": resolved.shape_hash,
-        "profile": None if profile is None else _json(profile),
-        "engine": resolved.engine,
-        "solver_version": solver_version,
-        "spec": _json(spec),
-        "operations": resolved.operations,
-        "time_limit_ms": milliseconds(resolved.time_limit_s),
-    }
-
-
-def _json(document: Mapping[str, Any]) -> str:
-    return json.dumps(document, separators=(",", ":"), allow_nan=False)
-
-
-def _add_job(
-    session: Session,
-    tenant: str,
-    solve: Solve,
-    options: JobOptions,
-    cache: Cache,
-) -> Job:
-    return JobRepository(session).add(
-        solve=solve,
+def _new_job(tenant: str, prepared: _Prepared, place: Place) -> NewJob:
+    options = prepared.options
+    return NewJob(
+        id=prepared.job_id,
+        solve_id=place.solve_id,
         tenant=tenant,
         name=options.name,
         tags=options.tags,
         priority=options.priority,
-        cache=cache,
+        cache=place.cache,
     )

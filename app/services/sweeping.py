@@ -9,17 +9,20 @@ import logging
 from collections.abc import Callable
 
 from app.database import Database
+from app.models import LONG, SHORT
+from app.observability import metrics
 from app.repositories.leases import Fence, LeaseRepository
 from app.repositories.queue import Dispatch, QueueRepository
+from app.repositories.running_limits import RunningLimits
 from app.services.attempts import close
-from app.services.transitions import PLAN_COLUMNS, Lost
+from app.services.transitions import PLAN_COLUMNS, Lost, ending_name
 from app.settings import Settings
 
 logger = logging.getLogger(__name__)
 BATCH = 100
 HEAD_OF_LINE = 64
 
-Publish = Callable[[str, int], None]
+Publish = Callable[[Dispatch], None]
 
 
 def forget_sent(database: Database) -> None:
@@ -31,17 +34,25 @@ def forget_sent(database: Database) -> None:
         QueueRepository(session).mark_all_unsent()
 
 
-def send_unsent(database: Database, publish: Publish) -> int:
+def send_unsent(database: Database, publish: Publish, settings: Settings) -> int:
     """Send the ids of queued solves that were not sent yet; returns how many."""
     with database.reading() as session:
-        waiting = QueueRepository(session).unsent(BATCH)
+        rooms = RunningLimits(session, settings).rooms_to_send()
+        waiting = QueueRepository(session).unsent(BATCH, rooms)
     return _send(database, publish, waiting)
 
 
 def send_unclaimed(database: Database, publish: Publish, settings: Settings) -> int:
     """Send ids again that nobody acted on; returns how many."""
     with database.reading() as session:
-        waiting = QueueRepository(session).unclaimed(HEAD_OF_LINE, settings.resend_after_s)
+        rooms = RunningLimits(session, settings).rooms_to_run()
+        waiting = [
+            dispatch
+            for queue in (SHORT, LONG)
+            for dispatch in QueueRepository(session).unclaimed(
+                queue, HEAD_OF_LINE, settings.resend_after_s, rooms
+            )
+        ]
     return _send(database, publish, waiting)
 
 
@@ -60,9 +71,10 @@ def _send(database: Database, publish: Publish, waiting: list[Dispatch]) -> int:
         taken = [dispatch for dispatch in waiting if queue.mark_sent(dispatch)]
     for sent, dispatch in enumerate(taken):
         try:
-            publish(dispatch.solve_id, dispatch.priority)
+            publish(dispatch)
         except Exception as error:
             # Broker libraries raise a wide range of errors, and each means the same here.
+            metrics.broker_failed()
             logger.warning("the broker takes no messages: %s", error)
             with database.writing() as session:
                 unsent = [entry.solve_id for entry in taken[sent:]]
@@ -78,4 +90,5 @@ def _take_back(database: Database, settings: Settings, fence: Fence) -> bool:
             return False
         logger.warning("lost worker %s, which had solve %s", solve.worker, solve.id)
         close(session, solve, Lost(), settings)
-        return True
+    metrics.attempt_ended(solve, ending_name(Lost()))
+    return True

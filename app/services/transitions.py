@@ -9,7 +9,8 @@ queued ──claim──▶ running ──answer──▶ succeeded | infeasible
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,6 +34,7 @@ ALLOWED: dict[SolveState, frozenset[SolveState]] = {
 PLAN_COLUMNS = (Solve.spec, Solve.incumbent, Solve.started_from)
 LONGEST_BACKOFF_S = 60.0
 LOG_TAIL_LINES = 20
+MEMORY_LIMIT = "memory limit"
 
 
 class IllegalTransition(Exception):
@@ -65,6 +67,17 @@ class Overran:
 
 
 @dataclass(frozen=True)
+class OutOfMemory:
+    """The solver was stopped because it held more than `limit_bytes`.
+
+    `result` is what it answered before it had to be killed, if it did.
+    """
+
+    limit_bytes: int
+    result: dict[str, Any] | None
+
+
+@dataclass(frozen=True)
 class GivenBack:
     """The worker shuts down; nobody is to blame, so nothing is counted."""
 
@@ -74,7 +87,7 @@ class Lost:
     """The worker fell silent."""
 
 
-Ending = Answered | Crashed | Overran | GivenBack | Lost
+Ending = Answered | Crashed | Overran | OutOfMemory | GivenBack | Lost
 
 
 def move(solve: Solve, target: SolveState) -> None:
@@ -109,6 +122,8 @@ def end_attempt(
                 move(solve, SolveState.QUEUED)
         case Overran():
             _finish_with_incumbent(solve, log_tail)
+        case OutOfMemory():
+            _finish_within_memory(solve, ending, log_tail)
         case GivenBack():
             move(solve, SolveState.QUEUED)
         case Lost():
@@ -121,13 +136,37 @@ def end_attempt(
                 solve.not_before = clock_ms() + milliseconds(backoff_s(solve.losses))
 
 
+def why_requeued(ending: Ending) -> str | None:
+    """Why an attempt that ended so is followed by another one, for people."""
+    match ending:
+        case Crashed(message):
+            return f"solver crashed: {message}"
+        case Lost():
+            return "worker lost"
+        case GivenBack():
+            return "given back"
+        case _:
+            return None
+
+
+def ending_name(ending: Ending) -> str:
+    """What metrics call it: `out_of_memory`."""
+    return re.sub("(?<!^)(?=[A-Z])", "_", type(ending).__name__).lower()
+
+
+def is_final(result: Mapping[str, Any]) -> bool:
+    """Whether more time or memory could not change this result."""
+    return result["state"] == "infeasible" or bool(result.get("proven_optimal"))
+
+
 def cancel(solve: Solve, ending: Ending | None = None) -> None:
     """Nobody waits any more: keep the best plan there is as the result.
 
     `solve` is locked, with its `PLAN_COLUMNS` loaded.
     """
-    if isinstance(ending, Answered) and "document" in ending.result:
-        _store_answer(solve, ending.result)
+    result = ending.result if isinstance(ending, Answered | OutOfMemory) else None
+    if result is not None and "document" in result:
+        _store_answer(solve, result)
     elif solve.incumbent is not None:
         _keep_incumbent(solve, "cancelled")
     move(solve, SolveState.CANCELLED)
@@ -159,6 +198,26 @@ def _store_answer(solve: Solve, result: dict[str, Any]) -> None:
         solve.lower_bound = rounded_down(bound)
     solve.proven_optimal = bool(result.get("proven_optimal", False))
     solve.result = with_provenance(result["document"], **_circumstances(solve))
+
+
+def _finish_within_memory(solve: Solve, ending: OutOfMemory, log_tail: Sequence[str]) -> None:
+    result = ending.result
+    if result is not None and is_final(result):
+        _answer(solve, result, log_tail)
+    elif result is not None and result["state"] == "succeeded":
+        document = result["document"]
+        provenance = {**document.get("provenance", {}), "stopped_by": MEMORY_LIMIT}
+        _answer(solve, {**result, "document": {**document, "provenance": provenance}}, log_tail)
+    elif solve.incumbent is not None:
+        _keep_incumbent(solve, MEMORY_LIMIT)
+        move(solve, SolveState.SUCCEEDED)
+    else:
+        detail = (
+            f"The solver needed more than the {ending.limit_bytes / 2**20:,.0f} MiB that a solve "
+            "may hold here, and had found no plan. Ask for a smaller problem or another engine, "
+            "or have the operator raise LOADMASTER_SOLVER_MEMORY_BYTES or run fewer solves at once."
+        )
+        _fail(solve, "out_of_memory", detail, log_tail)
 
 
 def _finish_with_incumbent(solve: Solve, log_tail: Sequence[str]) -> None:

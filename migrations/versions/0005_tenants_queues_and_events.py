@@ -36,7 +36,9 @@ def downgrade() -> None:
     for table in NEW_TABLES:
         op.drop_table(table)
     op.drop_index("uq_solves_reusable", "solves")
-    op.drop_index("ix_solves_running", "solves")
+    op.drop_index("ix_jobs_oldest", "jobs")
+    for index in ("ix_solves_asked", "ix_solves_finished", "ix_solves_tenant"):
+        op.drop_index(index, "solves")
     _retire_doubles()
     for column in ("asked_at", "queue", "scope", "tenant"):
         op.drop_column("solves", column)
@@ -59,7 +61,12 @@ def _extend_solves() -> None:
     op.execute("UPDATE solves SET asked_at = coalesce(finished_at, created_at)")
     op.drop_index("uq_solves_reusable", "solves")
     _create_reusable_index(["spec_hash", "engine", "scope"])
-    op.create_index("ix_solves_running", "solves", ["tenant", "state"])
+    op.create_index(
+        "ix_solves_tenant", "solves", ["tenant", "state", "priority", "created_at", "id"]
+    )
+    op.create_index("ix_solves_finished", "solves", ["finished_at", "id"])
+    op.create_index("ix_solves_asked", "solves", ["asked_at", "state", "id"])
+    op.create_index("ix_jobs_oldest", "jobs", ["created_at", "id"])
 
 
 def _create_reusable_index(columns: list[str]) -> None:
@@ -76,8 +83,8 @@ def _create_reusable_index(columns: list[str]) -> None:
 def _retire_doubles() -> None:
     """Without scopes, only one solve of a spec and an engine may answer: the oldest."""
     op.execute(
-        "UPDATE solves SET reusable = false WHERE reusable AND EXISTS ("
-        "SELECT 1 FROM solves AS older WHERE older.reusable"
+        f"UPDATE solves SET reusable = false WHERE {REUSABLE} AND EXISTS ("
+        f"SELECT 1 FROM solves AS older WHERE older.{REUSABLE.replace('state', 'older.state')}"
         " AND older.spec_hash = solves.spec_hash AND older.engine = solves.engine"
         " AND (older.created_at < solves.created_at"
         " OR (older.created_at = solves.created_at AND older.id < solves.id)))"
@@ -144,7 +151,7 @@ def _create_tenants() -> None:
         sa.Column("request_id", sa.String(64), nullable=True),
         sa.PrimaryKeyConstraint("id", name="pk_audit_entries"),
     )
-    op.create_index("ix_audit_entries_tenant", "audit_entries", ["tenant", "id"])
+    op.create_index("ix_audit_entries_newest", "audit_entries", ["tenant", "at", "id"])
 
 
 def _create_batches() -> None:
@@ -184,6 +191,7 @@ def _create_webhooks() -> None:
         sa.Column("id", sa.String(36), nullable=False),
         sa.Column("job_id", sa.String(36), nullable=False),
         sa.Column("url", sa.Text(), nullable=False),
+        sa.Column("origin", sa.String(300), nullable=False),
         sa.Column("secret", sa.String(200), nullable=True),
         sa.Column("state", sa.String(16), nullable=False),
         sa.Column("attempts", sa.Integer(), nullable=False),

@@ -41,7 +41,7 @@ def solve_with_cbc(
         arguments += ["-mipstart", start_file]
     own_limit_s = max(0.1, limits.time_limit_s - MARGIN_S)
     arguments += ["-timeMode", "elapsed", "-sec", f"{own_limit_s:.2f}"]
-    arguments += ["-ratio", f"{limits.mip_gap:.9f}", "-threads", str(limits.threads)]
+    arguments += ["-ratio", f"{limits.mip_gap:.9f}", "-threads", str(limits.threads_here())]
     arguments += ["-printi", "all", "-solve", "-solu", solution_file]
     state = LogState()
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
+from planner.cores import allowed_threads
 from planner.milp.cbc_log import LogState
 
 EngineName = Literal["cbc", "highs"]
@@ -21,6 +22,10 @@ class EngineLimits:
     time_limit_s: float
     mip_gap: float
     threads: int
+
+    def threads_here(self) -> int:
+        """`threads`, but no more than this process may use."""
+        return allowed_threads(self.threads)
 
 
 @dataclass(frozen=True)

@@ -104,9 +104,10 @@ def _build_and_solve(
 ) -> dict[str, Any]:
     model = build(SOLVER_NAMES[engine])
     model.verbose = 1
-    if engine == "highs" or limits.threads > 1:
+    threads = limits.threads_here()
+    if engine == "highs" or threads > 1:
         # CBC told to use one thread starts one beside its own, which is slower.
-        model.threads = limits.threads
+        model.threads = threads
     model.max_mip_gap = limits.mip_gap
     model.max_mip_gap_abs = ABSOLUTE_GAP
     status = model.optimize(max_seconds=max(0.001, ends - time.monotonic()))

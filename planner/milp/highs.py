@@ -73,7 +73,7 @@ def solve_with_highs(
     )
     arguments: list[str | Path] = [highs_path(), model_file, "--options_file", options_file]
     arguments += ["--time_limit", f"{max(0.1, limits.time_limit_s - MARGIN_S):.2f}"]
-    arguments += ["--threads", str(limits.threads), "--solution_file", solution_file]
+    arguments += ["--threads", str(limits.threads_here()), "--solution_file", solution_file]
     if start is not None:
         start_file = model_file.with_suffix(".start")
         write_start_file(start_file, start)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, StrictBool
 
+from planner.cores import allowed_threads
 from planner.documents import Document, FiniteNumber, PositiveWhole, WholeNumber
 from planner.errors import SpecError
 from planner.pipeline.offload_time import (
@@ -57,8 +57,8 @@ class SolveOptions:
         return {**asdict(self), "offload_time_factor": factor}
 
     def threads_here(self) -> int:
-        """`threads`, but no more than the cores that this process may use."""
-        return min(self.threads, len(os.sched_getaffinity(0)))
+        """`threads`, but no more than this process may use."""
+        return allowed_threads(self.threads)
 
 
 def read_options(document: Mapping[str, Any]) -> SolveOptions:

@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from redis import Redis
@@ -27,6 +28,12 @@ from planner.version import __version__
 from tests.integration.fakes import resolve_fake, resolve_fake_sharding, resolve_fake_training
 
 DATABASES = ("sqlite", "postgresql")
+WITHOUT_KEYS: dict[str, Any] = {
+    "authentication": "off",
+    "allow_anyone_on_the_network": True,
+    "allowed_hosts": ("testserver",),
+}
+"""Settings under which the API answers a test client, whose requests arrive at `testserver`."""
 
 
 @pytest.fixture(scope="session")
@@ -97,6 +104,12 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return database_without_rows(request, request.param, tmp_path)
 
 
+@pytest.fixture
+def sqlite_database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The same on SQLite only: `database_url` of tests that both databases would pass alike."""
+    return database_without_rows(request, "sqlite", tmp_path)
+
+
 def database_without_rows(request: pytest.FixtureRequest, kind: str, folder: Path) -> str:
     """A database of this kind with the schema in place and no rows."""
     if kind == "sqlite":
@@ -128,7 +141,9 @@ def run_on_postgres(url: str, *statements: str) -> None:
 @pytest.fixture
 def settings(database_url: str, tmp_path: Path) -> Settings:
     """Settings without a broker, with the schema in place."""
-    return Settings(database_url=database_url, data_dir=tmp_path, database_pool_size=10)
+    return Settings(
+        database_url=database_url, data_dir=tmp_path, database_pool_size=10, **WITHOUT_KEYS
+    )
 
 
 @pytest.fixture
@@ -142,6 +157,21 @@ def database(settings: Settings) -> Iterator[Database]:
 def client(settings: Settings) -> Iterator[TestClient]:
     """The API on a fake planner, without a broker."""
     app = create_app(settings, resolve_fake, resolve_fake_sharding, resolve_fake_training)
+    with TestClient(app, raise_server_exceptions=False) as client:
+        yield client
+
+
+@pytest.fixture
+def keyed_settings(settings: Settings) -> Settings:
+    """The same settings for a service that asks for keys."""
+    keyed = {"authentication": "keys", "allow_anyone_on_the_network": False, "allowed_hosts": ()}
+    return settings.model_copy(update=keyed)
+
+
+@pytest.fixture
+def keyed_client(keyed_settings: Settings) -> Iterator[TestClient]:
+    """The API on a fake planner, which asks for keys; `tests.integration.keys` makes some."""
+    app = create_app(keyed_settings, resolve_fake, resolve_fake_sharding, resolve_fake_training)
     with TestClient(app, raise_server_exceptions=False) as client:
         yield client
 

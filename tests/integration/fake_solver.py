@@ -1,4 +1,4 @@
-"""The real solver process around a fake planner, which does what the spec's `script` says.
+"""The real solver server around a fake planner, which does what the spec's `script` says.
 
 Run with a marker as its argument, by which a test finds its processes again.
 """
@@ -13,9 +13,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from planner.cores import allowed_threads
 from planner.errors import SolverCrash
 from tests.integration import fakes
-from workers import solver_process
+from workers import solver_process, solver_server
 
 # As the planner starts an external solver: tied to the life of its parent.
 GRANDCHILD = """
@@ -57,6 +58,9 @@ def run(
             reporter.bound("fake", 9.75)
             reporter.incumbent(FINDS[spec["kind"]], 10.5, "fake")
             time.sleep(600)
+        case "threads":
+            reporter.log(f"threads {allowed_threads(64)} of 64")
+            return fakes.succeeded()
         case "infeasible":
             return fakes.infeasible()
         case "no plan":
@@ -80,6 +84,8 @@ def run(
             reporter.bound("fake", 7)
             reporter.incumbent(fakes.START, 7, "fake")
             time.sleep(600)
+        case "eat":
+            return eat(script, reporter, should_stop)
         case "work":
             return work(script, reporter, should_stop)
     raise AssertionError(what)
@@ -103,6 +109,27 @@ def work(
     return fakes.succeeded(7, 5 if stopped else 7, proven_optimal=not stopped)
 
 
+def eat(
+    script: dict[str, Any], reporter: solver_process.EventWriter, should_stop: Callable[[], bool]
+) -> dict[str, Any]:
+    """Hold `mib` more, beside a child that holds as much, and stop only if it is to `listen`."""
+    if script["plan"]:
+        reporter.bound("fake", 5)
+        reporter.incumbent(fakes.START, 7, "fake")
+    eater = f"{GRANDCHILD.rpartition('time.sleep')[0]}held = b'x' * ({script['mib']} << 20)\n"
+    command = [sys.executable, "-c", f"{eater}time.sleep(600)", str(os.getpid()), *sys.argv[1:]]
+    child = subprocess.Popen(command)
+    held = b"x" * (script["mib"] << 20)
+    while not (script["listen"] and should_stop()):
+        time.sleep(0.02)
+    child.kill()
+    child.wait()
+    assert held
+    if script["plan"]:
+        return fakes.succeeded(7, 5, proven_optimal=False)
+    return {"state": "failed", "code": "no_plan_within_limit", "detail": "Nothing found."}
+
+
 if __name__ == "__main__":
     solver_process.solver_of = lambda kind: run
-    solver_process.main()
+    solver_server.main()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from sqlalchemy import func, select, text, update
@@ -14,7 +15,11 @@ from app.database import Database
 from app.models import Solve
 from app.services.attempts import Attempts, Progress, Standing, WorkOrder
 from app.services.transitions import Answered, Ending
+from app.settings import Settings
 from tests.integration.fakes import START, succeeded
+from workers.capacity import Capacity
+from workers.solver_keeper import SolverKeeper
+from workers.supervise import Supervisor
 
 ADDRESS = "/v1/pipeline-schedules"
 SHARDING_ADDRESS = "/v1/sharding-plans"
@@ -83,6 +88,30 @@ def finish(
     answer = succeeded(**result)
     progress = Progress(incumbent=START, objective=answer["objective"], lower_bound=5)
     assert attempts.end(order.fence, ending or Answered(answer), progress) is Standing.GO_ON
+
+
+def supervise(
+    order: WorkOrder,
+    attempts: Attempts,
+    settings: Settings,
+    should_leave: Callable[[], bool] = lambda: False,
+    memory_bytes: int | None = None,
+) -> None:
+    """Run an order as a worker would, with a solver server of its own."""
+    capacity = Capacity(concurrency=1, threads=2, memory_bytes=memory_bytes)
+    with solver_keeper(settings) as keeper:
+        Supervisor(order, attempts, settings, should_leave, keeper.orders, capacity).run()
+
+
+@contextmanager
+def solver_keeper(settings: Settings) -> Iterator[SolverKeeper]:
+    """A solver server that is kept running."""
+    keeper = SolverKeeper(settings.solver_command)
+    keeper.start()
+    try:
+        yield keeper
+    finally:
+        keeper.stop()
 
 
 def set_columns(database: Database, **values: Any) -> None:

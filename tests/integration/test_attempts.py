@@ -5,12 +5,14 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 from starlette.testclient import TestClient
 
-from app.database import Database
+from app.database import Database, clock_ms
 from app.models import SolveState
 from app.repositories.logs import LogRepository
+from app.repositories.queue import Dispatch
 from app.services.attempts import SHORTEST_ATTEMPT_S, Attempts, Progress, Standing
 from app.services.sweeping import send_unclaimed, send_unsent, take_back_lapsed
 from app.services.transitions import Answered, Crashed, GivenBack, Overran
@@ -33,12 +35,12 @@ class Broker:
 
     def __init__(self, up: bool = True) -> None:
         self.up = up
-        self.sent: list[tuple[str, int]] = []
+        self.sent: list[Dispatch] = []
 
-    def publish(self, solve_id: str, priority: int) -> None:
+    def publish(self, dispatch: Dispatch) -> None:
         if not self.up:
             raise ConnectionError("the broker is away")
-        self.sent.append((solve_id, priority))
+        self.sent.append(dispatch)
 
 
 def test_only_one_of_many_workers_gets_a_solve(
@@ -68,7 +70,7 @@ def test_an_attempt_that_lost_its_lease_writes_nothing(
     solve = only_solve(database)
     assert (solve.state, solve.best_objective, solve.losses) == ("running", None, 1)
     with database.reading() as session:
-        assert LogRepository(session).read(solve.id, 0, 10) == []
+        assert LogRepository(session).tail(solve.id, 10) == []
     assert attempts.end(new.fence, Answered(succeeded()), Progress()) is Standing.GO_ON
     assert attempts.end(new.fence, Answered(succeeded()), Progress()) is Standing.LOST
 
@@ -96,7 +98,7 @@ def test_lost_workers_are_counted_and_backed_off(
         take_back_lapsed(database, settings)
         solve = only_solve(database)
         assert (solve.state, solve.losses, solve.crashes) == ("queued", losses, 0)
-        sent = send_unsent(database, broker.publish)
+        sent = send_unsent(database, broker.publish, settings)
         assert sent == (1 if losses == 1 else 0), "only the first retry comes at once"
     claim(attempts, database)
     lapse_leases(database)
@@ -192,41 +194,63 @@ def test_ids_are_sent_once_and_again_when_nobody_claims_them(
     broker = Broker()
     post(client, "answer 1")
     post(client, "answer 2", priority=7)
-    assert send_unsent(database, broker.publish) == 2
-    assert [priority for _, priority in broker.sent] == [7, 5]
-    assert send_unsent(database, broker.publish) == 0
+    assert send_unsent(database, broker.publish, settings) == 2
+    assert [dispatch.priority for dispatch in broker.sent] == [7, 5]
+    assert send_unsent(database, broker.publish, settings) == 0
     assert send_unclaimed(database, broker.publish, settings) == 0
     set_columns(database, dispatched_at=1)
     assert send_unclaimed(database, broker.publish, settings) == 2
     assert len(broker.sent) == 4
 
 
-def test_a_worker_that_shuts_down_passes_the_id_on(
-    client: TestClient, database: Database, attempts: Attempts
+def test_what_nobody_takes_is_sent_again_more_and_more_rarely(
+    client: TestClient, database: Database, settings: Settings
 ) -> None:
     broker = Broker()
     post(client)
-    send_unsent(database, broker.publish)
+    with database.reading() as session:
+        now = session.scalars(select(clock_ms())).one()
+
+    def sent_after(waited_s: int, silent_s: int) -> int:
+        sent_at = now - silent_s * 1000
+        set_columns(database, created_at=sent_at - waited_s * 1000, dispatched_at=sent_at)
+        return send_unclaimed(database, broker.publish, settings)
+
+    assert (sent_after(0, 20), sent_after(0, 31)) == (0, 1)
+    assert (sent_after(120, 100), sent_after(120, 121)) == (0, 1)
+    assert (sent_after(86_400, 590), sent_after(86_400, 601)) == (0, 1)
+
+
+def test_a_worker_that_shuts_down_passes_the_id_on(
+    client: TestClient, database: Database, settings: Settings, attempts: Attempts
+) -> None:
+    broker = Broker()
+    post(client)
+    send_unsent(database, broker.publish, settings)
     attempts.refuse(newest_solve_id(database))
-    assert send_unsent(database, broker.publish) == 1
+    assert send_unsent(database, broker.publish, settings) == 1
 
 
-def test_a_broker_that_is_away_loses_nothing(client: TestClient, database: Database) -> None:
+def test_a_broker_that_is_away_loses_nothing(
+    client: TestClient, database: Database, settings: Settings
+) -> None:
     broker = Broker(up=False)
     post(client, "answer 1")
     post(client, "answer 2")
-    assert send_unsent(database, broker.publish) == 0
+    assert send_unsent(database, broker.publish, settings) == 0
     broker.up = True
-    assert send_unsent(database, broker.publish) == 2
+    assert send_unsent(database, broker.publish, settings) == 2
 
 
-def test_many_dispatchers_at_once_send_once(client: TestClient, database: Database) -> None:
+def test_many_dispatchers_at_once_send_once(
+    client: TestClient, database: Database, settings: Settings
+) -> None:
     broker = Broker()
     for n in range(10):
         post(client, f"answer {n}")
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda _: send_unsent(database, broker.publish), range(4)))
-    assert len({solve_id for solve_id, _ in broker.sent}) == len(broker.sent) == 10
+        list(pool.map(lambda _: send_unsent(database, broker.publish, settings), range(4)))
+    assert len({dispatch.solve_id for dispatch in broker.sent}) == len(broker.sent) == 10
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from app.main import create_app
 from app.settings import Settings
 from planner.errors import SpecError
 from planner.estimates.registry import ESTIMATES, Estimate
+from tests.integration.conftest import WITHOUT_KEYS
 from tests.integration.fakes import resolve_fake, resolve_fake_sharding, resolve_fake_training
 
 
@@ -33,6 +34,7 @@ def client(tmp_path: Path) -> Iterator[TestClient]:
         database_timeout_s=1,
         max_body_bytes=1000,
         max_gpus=16,
+        **WITHOUT_KEYS,
     )
     stubs = {name: stub(name) for name in ESTIMATES}
     app = create_app(settings, resolve_fake, resolve_fake_sharding, resolve_fake_training, stubs)
@@ -101,7 +103,7 @@ LLAMA: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", ESTIMATES)
 def test_the_planner_answers_each_with_what_it_rests_on(tmp_path: Path, name: str) -> None:
-    with TestClient(create_app(Settings(data_dir=tmp_path))) as client:
+    with TestClient(create_app(Settings(data_dir=tmp_path, **WITHOUT_KEYS))) as client:
         response = client.post(f"/v1/{name}-estimates", json=LLAMA)
         assert response.status_code == 200, response.text
         answer = response.json()

@@ -17,7 +17,8 @@ from sqlalchemy import Connection, inspect, text
 
 from app.database import Database, make_engine, upgrade_schema
 from app.models import DEFAULT_TENANT, JOB_CHECKS, REUSABLE_CONDITION, SOLVE_CHECKS, Base
-from app.services.submission import JobOptions, Submission
+from app.services.resolutions import Resolution
+from app.services.submission import JobOptions, Submission, Wanted
 from app.settings import Settings
 from migrations.run import downgrade
 from planner.pipeline.request import resolve_request
@@ -152,7 +153,8 @@ def test_stored_solves_are_identified_on_the_way_up_and_survive_the_way_down(
     upgrade_schema(empty)
     database = Database(empty)
     submission = Submission(database, empty, __version__, lambda: None)
-    submission.submit(DEFAULT_TENANT, resolve_request(POSTED), JobOptions(), fresh=False)
+    wanted = Wanted(Resolution.of(resolve_request(POSTED)), JobOptions())
+    submission.submit(DEFAULT_TENANT, wanted, fresh=False)
     with database.reading() as session:
         assert session.execute(text("SELECT solve_id, cache FROM jobs")).all() == [
             ("proven", "hit")

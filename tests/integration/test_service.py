@@ -13,9 +13,11 @@ from starlette.testclient import TestClient
 from app.database import Database
 from app.dispatch import Dispatcher
 from app.main import create_app
+from app.repositories.queue import Dispatch
 from app.services.attempts import Attempts
 from app.settings import Settings
 from planner.estimates.registry import REQUESTS
+from tests.integration.conftest import WITHOUT_KEYS
 from tests.integration.fakes import resolve_fake
 from tests.integration.helpers import ADDRESS, claim, eventually, lapse_leases, only_solve, post
 
@@ -36,6 +38,7 @@ def test_health(client: TestClient) -> None:
     assert response.json() == {
         "status": "degraded",
         "database": "ok",
+        "schema": "ok",
         "broker": "unavailable",
     }
 
@@ -57,7 +60,9 @@ def test_a_dead_broker_holds_up_no_request(settings: Settings, tmp_path: Path) -
 
 def test_without_its_database_the_service_is_not_ready(tmp_path: Path) -> None:
     settings = Settings(
-        database_url=f"postgresql://nobody@/nothing?host={tmp_path}", database_timeout_s=1
+        database_url=f"postgresql://nobody@/nothing?host={tmp_path}",
+        database_timeout_s=1,
+        **WITHOUT_KEYS,
     )
     app = create_app(settings, resolve_fake)
     with TestClient(app, raise_server_exceptions=False) as client:
@@ -69,7 +74,7 @@ def test_without_its_database_the_service_is_not_ready(tmp_path: Path) -> None:
 
 
 def test_without_its_tables_the_service_is_not_ready(tmp_path: Path) -> None:
-    settings = Settings(database_url=f"sqlite:///{tmp_path / 'empty.db'}")
+    settings = Settings(database_url=f"sqlite:///{tmp_path / 'empty.db'}", **WITHOUT_KEYS)
     with TestClient(create_app(settings, resolve_fake)) as client:
         assert client.get("/readyz").status_code == 503
 
@@ -114,16 +119,25 @@ def test_the_openapi_document_is_complete(client: TestClient) -> None:
         "get_job",
         "get_job_result",
         "get_job_log",
+        "get_job_progress",
+        "stream_job_events",
         "cancel_job",
         "get_liveness",
         "get_readiness",
         "list_examples",
+        "submit_batch",
+        "list_batches",
+        "get_batch",
+        "cancel_batch",
+        "list_job_webhooks",
+        "list_audit_entries",
+        "get_metrics",
     }
     for name in ("submit_pipeline_schedule", "submit_sharding_plan", "submit_training_plan"):
         submit = operations[name]
         assert {"200", "202", "400", "413", "415", "422", "503"} <= set(submit["responses"])
         named = {parameter["name"] for parameter in submit["parameters"]}
-        assert named == {"validate_only", "cache-control", "prefer"}
+        assert named == {"validate_only", "cache-control", "prefer", "idempotency-key"}
     schemas = document["components"]["schemas"]
     assert {"graph", "transformer", "devices", "alpha", "solver", "name", "tags"} <= set(
         schemas["ShardingPlanRequest"]["properties"]
@@ -136,7 +150,8 @@ def test_the_openapi_document_is_complete(client: TestClient) -> None:
     )
     for name, request in REQUESTS.items():
         operation = operations[f"estimate_{name.replace('-', '_')}"]
-        assert {"200", "400", "413", "415", "422"} == set(operation["responses"])
+        refusals = {"400", "403", "413", "415", "421", "422", "429"}
+        assert {"200", *refusals} == set(operation["responses"])
         content = operation["requestBody"]["content"]["application/json"]
         assert content["schema"]["$ref"] == f"#/components/schemas/{request.__name__}"
         assert {"model", "cluster", "training"} <= set(schemas[request.__name__]["properties"])
@@ -184,10 +199,10 @@ def test_the_dispatcher_sends_what_is_queued_and_outlives_errors(
     sent: list[str] = []
     failures = iter([ConnectionError("away"), RuntimeError("strange")])
 
-    def publish(solve_id: str, priority: int) -> None:
+    def publish(dispatch: Dispatch) -> None:
         for failure in failures:
             raise failure
-        sent.append(solve_id)
+        sent.append(dispatch.solve_id)
 
     hasty = settings.model_copy(update={"sweep_s": 0.1})
     dispatcher = Dispatcher(database, hasty, publish)
@@ -207,8 +222,8 @@ def test_a_starting_worker_has_what_was_sent_to_an_earlier_broker_sent_again(
 ) -> None:
     sent: list[str] = []
 
-    def publish(solve_id: str, priority: int) -> None:
-        sent.append(solve_id)
+    def publish(dispatch: Dispatch) -> None:
+        sent.append(dispatch.solve_id)
 
     post(client)
     patient = settings.model_copy(update={"sweep_s": 0.1, "resend_after_s": 3600.0})

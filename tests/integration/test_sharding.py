@@ -33,8 +33,8 @@ from tests.integration.helpers import (
     only_solve,
     post,
     solve_row,
+    supervise,
 )
-from workers.supervise import Supervisor
 
 
 def shard(client: TestClient, script: Any = "answer", **more: Any) -> dict[str, Any]:
@@ -184,7 +184,7 @@ def test_what_a_solver_process_reports_is_stored(
         update={"solver_command": command, "heartbeat_s": 0.3, "overtime_s": 1.0}
     )
     job_id = shard(client, "find", time_limit_s=1)["id"]
-    Supervisor(claim(attempts, database), attempts, hasty, lambda: False).run()
+    supervise(claim(attempts, database), attempts, hasty)
     view = job(client, job_id)
     assert (view["state"], view["best_objective_bytes"]) == ("succeeded", 11)
     assert view["lower_bound_bytes"] == 9

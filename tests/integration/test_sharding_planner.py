@@ -18,9 +18,8 @@ from app.settings import Settings
 from planner.progress import SilentReporter
 from planner.sharding.request import resolve_request
 from planner.sharding.solve import run
-from tests.integration.helpers import SHARDING_ADDRESS, claim, job, only_solve
+from tests.integration.helpers import SHARDING_ADDRESS, claim, job, only_solve, supervise
 from tests.referee import SHARED
-from workers.supervise import Supervisor
 
 CHECKER = SHARED / "oracle" / "check_sharding.py"
 LAYER = {"preset": "BERT-Large", "layers": 2, "batch": 4, "sequence": 128}
@@ -53,11 +52,11 @@ def check(result: dict[str, Any]) -> dict[str, Any]:
 def test_a_plan_goes_all_the_way(
     settings: Settings, database: Database, attempts: Attempts
 ) -> None:
-    command = (sys.executable, "-m", "workers.solver_process")
+    command = (sys.executable, "-m", "workers.solver_server")
     real = settings.model_copy(update={"solver_command": command})
     with TestClient(create_app(real)) as client:
         job_id = client.post(SHARDING_ADDRESS, json={**BODY, "name": "mine"}).json()["id"]
-        Supervisor(claim(attempts, database), attempts, real, lambda: False).run()
+        supervise(claim(attempts, database), attempts, real)
         view = job(client, job_id)
         assert (view["state"], view["gap"]) == ("succeeded", 0.0)
         result = client.get(f"/v1/jobs/{job_id}/result").json()

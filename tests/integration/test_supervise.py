@@ -27,8 +27,11 @@ from tests.integration.helpers import (
     only_solve,
     post,
     set_columns,
+    solver_keeper,
+    supervise,
 )
 from tests.integration.processes import marked_processes, new_marker
+from workers.capacity import Capacity
 from workers.supervise import Supervisor
 
 
@@ -62,7 +65,7 @@ def solve(
 
     def run(script: Any, leave: Callable[[], bool] = lambda: False, **more: Any) -> dict[str, Any]:
         job_id = post(client, script, **more)["id"]
-        Supervisor(claim(attempts, database), attempts, settings, leave).run()
+        supervise(claim(attempts, database), attempts, settings, leave)
         return job(client, job_id)
 
     return run
@@ -111,7 +114,17 @@ def test_a_command_that_cannot_be_started_counts_as_a_crash(
 ) -> None:
     broken = settings.model_copy(update={"solver_command": ("/nowhere/solver",)})
     job_id = post(client)["id"]
-    Supervisor(claim(attempts, database), attempts, broken, lambda: False).run()
+    supervise(claim(attempts, database), attempts, broken)
+    view = job(client, job_id)
+    assert (view["state"], view["crashes"]) == ("queued", 1)
+
+
+def test_a_server_that_ends_before_it_can_serve_counts_as_a_crash(
+    client: TestClient, database: Database, attempts: Attempts, settings: Settings
+) -> None:
+    broken = settings.model_copy(update={"solver_command": (sys.executable, "-c", "exit(3)")})
+    job_id = post(client)["id"]
+    supervise(claim(attempts, database), attempts, broken)
     view = job(client, job_id)
     assert (view["state"], view["crashes"]) == ("queued", 1)
 
@@ -131,7 +144,7 @@ def test_a_crash_is_tried_again_and_fails_in_the_end(
     view = solve(script)
     assert (view["state"], view["crashes"]) == ("queued", 1)
     for _ in range(2):
-        Supervisor(claim(attempts, database), attempts, settings, lambda: False).run()
+        supervise(claim(attempts, database), attempts, settings)
     response = client.get(view["links"]["result"])
     assert response.json()["code"] == "solver_crashed"
     assert words in response.text
@@ -142,7 +155,7 @@ def test_the_second_attempt_starts_from_the_plan_of_the_first(
 ) -> None:
     view = solve("crash once")
     assert view["best_makespan_ns"] == 9
-    Supervisor(claim(attempts, database), attempts, settings, lambda: False).run()
+    supervise(claim(attempts, database), attempts, settings)
     view = job(client, view["id"])
     assert (view["state"], view["attempts"], view["crashes"]) == ("succeeded", 2, 1)
     assert "start as_posted" in client.get(view["links"]["log"]).json()["lines"]
@@ -163,7 +176,7 @@ def test_cancelling_stops_the_solver_and_keeps_its_plan(
     canceller.join()
     assert (view["state"], view["cancel_requested"]) == ("cancelled", False)
     result = client.get(view["links"]["result"]).json()
-    assert result["certificate"] == {"proven_optimal": False}
+    assert result["certificate"]["proven_optimal"] is False
     assert only_solve(database).spent_ms < 30_000
 
 
@@ -191,7 +204,7 @@ def test_a_solver_past_its_limit_is_killed_and_its_plan_is_the_answer(
 ) -> None:
     impatient = settings.model_copy(update={"overtime_s": 1.0})
     job_id = post(client, "hang", time_limit_s=1)["id"]
-    Supervisor(claim(attempts, database), attempts, impatient, lambda: False).run()
+    supervise(claim(attempts, database), attempts, impatient)
     view = job(client, job_id)
     assert (view["state"], view["gap"]) == ("succeeded", 0.0)
 
@@ -218,17 +231,24 @@ def test_the_solver_dies_when_its_supervisor_is_killed(
 ) -> None:
     post(client, {"do": "work", "seconds": 60})
     order = claim(attempts, database)
-    pid = os.fork()
-    if pid == 0:
-        try:
-            Supervisor(order, NoAttempts(), settings, lambda: False).run()
-        finally:
-            os._exit(0)
-    # The solver and the process that it started itself.
-    eventually(lambda: len(marked_processes(marker)) == 2)
-    os.kill(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
-    eventually(lambda: not marked_processes(marker), 5)
+    with solver_keeper(settings) as keeper:
+        pid = os.fork()
+        if pid == 0:
+            try:
+                run = Supervisor(
+                    order, NoAttempts(), settings, lambda: False, keeper.orders, CAPACITY
+                ).run
+                run()
+            finally:
+                os._exit(0)
+        # The server, the solver and the process that it started itself.
+        eventually(lambda: len(marked_processes(marker)) == 3)
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        eventually(lambda: len(marked_processes(marker)) == 1, 5)
+
+
+CAPACITY = Capacity(concurrency=1, threads=2, memory_bytes=None)
 
 
 class NoAttempts(Attempts):
@@ -240,15 +260,104 @@ class NoAttempts(Attempts):
     def renew(self, *_: Any) -> Any:
         return None
 
+    def standing(self, *_: Any) -> Any:
+        return None
 
-def test_the_solver_sees_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
-    from workers.solver_child import child_environment
 
+def test_no_process_of_a_solver_sees_secrets(
+    client: TestClient,
+    database: Database,
+    attempts: Attempts,
+    settings: Settings,
+    marker: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("LOADMASTER_DATABASE_URL", "postgresql://user:secret@host/db")
+    monkeypatch.setenv("LOADMASTER_WEBHOOK_SECRET", "secret")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
-    environment = child_environment(os.environ, "/files")
-    assert "secret" not in "".join(environment.values())
-    assert environment["PATH"] == os.environ["PATH"]
+    post(client, {"do": "work", "seconds": 60})
+    leave = threading.Event()
+    order = claim(attempts, database)
+    with solver_keeper(settings) as keeper:
+        supervisor = Supervisor(order, attempts, settings, leave.is_set, keeper.orders, CAPACITY)
+        thread = threading.Thread(target=supervisor.run)
+        thread.start()
+        eventually(lambda: len(marked_processes(marker)) == 3)
+        environments = [
+            Path(f"/proc/{pid}/environ").read_bytes() for pid in marked_processes(marker)
+        ]
+        leave.set()
+        thread.join()
+    assert all(os.environ["PATH"].encode() in environment for environment in environments)
+    assert not any(b"secret" in environment for environment in environments)
+
+
+@pytest.mark.parametrize("mib", [85, 300])
+@pytest.mark.parametrize("listen", [True, False])
+def test_a_solve_that_holds_too_much_is_stopped_with_its_plan(
+    client: TestClient,
+    database: Database,
+    attempts: Attempts,
+    settings: Settings,
+    listen: bool,
+    mib: int,
+) -> None:
+    """It and its child hold 85 MiB each, over the limit only together, or far more."""
+    job_id = post(client, {"do": "eat", "mib": mib, "plan": True, "listen": listen})["id"]
+    supervise(claim(attempts, database), attempts, settings, memory_bytes=175 << 20)
+    view = job(client, job_id)
+    assert (view["state"], view["attempts"], view["crashes"]) == ("succeeded", 1, 0)
+    result = client.get(view["links"]["result"]).json()
+    assert result["provenance"]["stopped_by"] == "memory limit"
+    assert result["certificate"]["proven_optimal"] is False
+
+
+def test_a_solve_that_holds_too_much_and_has_no_plan_fails(
+    client: TestClient, database: Database, attempts: Attempts, settings: Settings
+) -> None:
+    script = {"do": "eat", "mib": 200, "plan": False, "listen": False}
+    job_id = post(client, script)["id"]
+    supervise(claim(attempts, database), attempts, settings, memory_bytes=175 << 20)
+    view = job(client, job_id)
+    assert (view["state"], view["crashes"]) == ("failed", 0)
+    error = client.get(view["links"]["result"]).json()
+    assert error["code"] == "out_of_memory"
+    assert "LOADMASTER_SOLVER_MEMORY_BYTES" in error["detail"]
+    assert "175 MiB" in error["detail"]
+
+
+def test_a_solve_within_its_memory_is_left_alone(
+    client: TestClient, database: Database, attempts: Attempts, settings: Settings
+) -> None:
+    job_id = post(client, {"do": "work", "seconds": 1.5})["id"]
+    supervise(claim(attempts, database), attempts, settings, memory_bytes=1 << 30)
+    assert job(client, job_id)["state"] == "succeeded"
+
+
+def test_a_cancelled_solver_that_does_not_answer_is_killed_and_its_plan_kept(
+    client: TestClient, database: Database, attempts: Attempts, settings: Settings
+) -> None:
+    job_id = post(client, "hang")["id"]
+
+    def cancel_once_there_is_a_plan() -> bool:
+        running = job(client, job_id)["best_makespan_ns"] is not None
+        return running and client.delete(f"/v1/jobs/{job_id}").is_success
+
+    canceller = threading.Thread(target=lambda: eventually(cancel_once_there_is_a_plan))
+    canceller.start()
+    supervise(claim(attempts, database), attempts, settings)
+    canceller.join()
+    assert job(client, job_id)["state"] == "cancelled"
+    result = client.get(f"/v1/jobs/{job_id}/result").json()
+    assert result["provenance"]["stopped_by"] == "cancelled"
+
+
+def test_a_solver_gets_the_threads_of_its_worker(
+    client: TestClient, database: Database, attempts: Attempts, settings: Settings
+) -> None:
+    view = job(client, post(client, "threads")["id"])
+    supervise(claim(attempts, database), attempts, settings)
+    assert "threads 2 of 64" in client.get(view["links"]["log"]).json()["lines"]
 
 
 def test_figures_beyond_a_database_end_the_solve_all_the_same(

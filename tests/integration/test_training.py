@@ -35,8 +35,8 @@ from tests.integration.helpers import (
     only_solve,
     post,
     solve_row,
+    supervise,
 )
-from workers.supervise import Supervisor
 
 
 def plan(client: TestClient, script: Any = "answer", **more: Any) -> dict[str, Any]:
@@ -160,7 +160,7 @@ def test_what_a_solver_process_reports_is_stored(
         update={"solver_command": command, "heartbeat_s": 0.3, "overtime_s": 1.0}
     )
     job_id = plan(client, "find", time_limit_s=1)["id"]
-    Supervisor(claim(attempts, database), attempts, hasty, lambda: False).run()
+    supervise(claim(attempts, database), attempts, hasty)
     view = job(client, job_id)
     assert (view["state"], view["best_step_time_ns"]) == ("succeeded", 11)
     assert view["lower_bound_ns"] == 9

@@ -19,8 +19,7 @@ from client.solving import RENDERERS
 from planner.progress import SilentReporter
 from planner.training.request import resolve_request
 from planner.training.solve import run
-from tests.integration.helpers import ADDRESS, TRAINING_ADDRESS, claim, job, only_solve
-from workers.supervise import Supervisor
+from tests.integration.helpers import ADDRESS, TRAINING_ADDRESS, claim, job, only_solve, supervise
 
 BODY: dict[str, Any] = {
     "model": "GPT-1.5B",
@@ -73,11 +72,11 @@ def solved(body: dict[str, Any]) -> dict[str, Any]:
 def test_a_plan_goes_all_the_way(
     settings: Settings, database: Database, attempts: Attempts
 ) -> None:
-    command = (sys.executable, "-m", "workers.solver_process")
+    command = (sys.executable, "-m", "workers.solver_server")
     real = settings.model_copy(update={"solver_command": command})
     with TestClient(create_app(real)) as client:
         job_id = client.post(TRAINING_ADDRESS, json={**BODY, "name": "mine"}).json()["id"]
-        Supervisor(claim(attempts, database), attempts, real, lambda: False).run()
+        supervise(claim(attempts, database), attempts, real)
         view = job(client, job_id)
         assert (view["kind"], view["state"]) == ("training", "succeeded")
         result = client.get(f"/v1/jobs/{job_id}/result").json()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -14,15 +15,16 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from app.database import Database
 from app.main import create_app
 from app.settings import Settings
-from tests.integration.conftest import DATABASES, database_without_rows, start_broker
+from tests.integration.conftest import DATABASES, WITHOUT_KEYS, database_without_rows, start_broker
 from tests.integration.fakes import FAKE_SOLVER, resolve_fake
-from tests.integration.helpers import eventually, job, post
+from tests.integration.helpers import eventually, job, only_solve, post
 from tests.integration.processes import marked_processes, new_marker
 
 ROOT = Path(__file__).parents[2]
-StartWorker = Callable[[], subprocess.Popen[bytes]]
+StartWorker = Callable[..., subprocess.Popen[bytes]]
 WORK = {"do": "work", "seconds": 2}
 LONG_WORK = {"do": "work", "seconds": 300}
 
@@ -76,6 +78,7 @@ def settings(
         lease_s=2,
         heartbeat_s=0.5,
         sweep_s=0.3,
+        **WITHOUT_KEYS,
     )
 
 
@@ -91,14 +94,14 @@ def start_worker(settings: Settings, tmp_path: Path, marker: str) -> Iterator[St
     workers: list[subprocess.Popen[bytes]] = []
     log = (tmp_path / "worker.log").open("wb")
 
-    def start() -> subprocess.Popen[bytes]:
+    def start(own: Settings = settings) -> subprocess.Popen[bytes]:
         name = f"{marker}-{len(workers)}"
         command = ["-m", "celery", "-A", "workers.celery_app", "worker", "--loglevel", "INFO"]
         command += ["--concurrency", "2", "--hostname", name]
         command += ["--without-gossip", "--without-mingle"]
         worker = subprocess.Popen(
             [sys.executable, *command],
-            env={**os.environ, **environment_of(settings), "TMPDIR": str(tmp_path)},
+            env={**os.environ, **environment_of(own), "TMPDIR": str(tmp_path)},
             cwd=ROOT,
             stdout=log,
             stderr=subprocess.STDOUT,
@@ -118,18 +121,38 @@ def start_worker(settings: Settings, tmp_path: Path, marker: str) -> Iterator[St
 def environment_of(settings: Settings) -> dict[str, str]:
     """The settings as a worker process reads them."""
     chosen = settings.model_dump(mode="json", exclude_unset=True)
-    command = settings.model_dump_json(include={"solver_command"})
-    texts = {f"LOADMASTER_{name.upper()}": str(value) for name, value in chosen.items()}
-    return {**texts, "LOADMASTER_SOLVER_COMMAND": command.partition(":")[2][:-1]}
+    return {
+        f"LOADMASTER_{name.upper()}": value if isinstance(value, str) else json.dumps(value)
+        for name, value in chosen.items()
+    }
+
+
+def marked_by_part(marker: str) -> tuple[list[int], list[int]]:
+    """Processes of solver servers, and of solvers: the fake one, and the one that it starts."""
+    python = [pid for pid in marked_processes(marker) if not is_celery(pid)]
+    servers = [pid for pid in python if is_celery(parent_of(pid))]
+    return servers, [pid for pid in python if pid not in servers]
+
+
+def is_celery(pid: int) -> bool:
+    """Whether it is one of the worker's own processes."""
+    try:
+        return b"celery" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+
+
+def parent_of(pid: int) -> int:
+    """Its parent; 0 if it is gone."""
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return 0
 
 
 def solvers(marker: str) -> list[int]:
-    """Processes of solvers: the fake one, and the one that it starts itself."""
-    return [
-        pid
-        for pid in marked_processes(marker)
-        if b"celery" not in Path(f"/proc/{pid}/cmdline").read_bytes()
-    ]
+    """Processes of solvers."""
+    return marked_by_part(marker)[1]
 
 
 def wait_for_state(client: TestClient, job_id: str, *states: str) -> dict[str, Any]:
@@ -154,14 +177,13 @@ def wait_for_plan(client: TestClient, job_id: str, attempts: int = 1) -> None:
     eventually(has_plan, 40)
 
 
-def pool_process_of(solver_pids: list[int]) -> int:
-    """The pool process that supervises these solvers."""
-    parents = {
-        int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-        for pid in solver_pids
-    }
-    (supervisor,) = parents - set(solver_pids)
-    return supervisor
+def pool_process(settings: Settings) -> int:
+    """The pool process that runs the only solve."""
+    database = Database(settings)
+    worker = only_solve(database).worker
+    database.dispose()
+    assert worker is not None
+    return int(worker.rpartition(":")[2])
 
 
 @on_both_databases
@@ -177,18 +199,49 @@ def test_a_job_goes_all_the_way(client: TestClient, start_worker: StartWorker) -
 
 @on_both_databases
 def test_killing_the_pool_process_in_mid_solve(
-    client: TestClient, start_worker: StartWorker, marker: str
+    client: TestClient, settings: Settings, start_worker: StartWorker, marker: str
 ) -> None:
     start_worker()
     job_id = post(client, WORK)["id"]
     wait_for_plan(client, job_id)
     before = solvers(marker)
     assert len(before) == 2
-    os.kill(pool_process_of(before), signal.SIGKILL)
+    os.kill(pool_process(settings), signal.SIGKILL)
     eventually(lambda: not set(before) & set(solvers(marker)), 2)
     view = wait_for_state(client, job_id, "succeeded", "failed")
     assert (view["state"], view["attempts"], view["losses"]) == ("succeeded", 2, 1)
     assert (view["crashes"], solvers(marker)) == (0, [])
+
+
+def test_killing_the_solver_server_in_mid_solve(
+    client: TestClient, start_worker: StartWorker, marker: str
+) -> None:
+    start_worker()
+    job_id = post(client, WORK)["id"]
+    wait_for_plan(client, job_id)
+    (server,), before = marked_by_part(marker)
+    os.kill(server, signal.SIGKILL)
+    eventually(lambda: not set(before) & set(solvers(marker)), 2)
+    view = wait_for_state(client, job_id, "succeeded", "failed")
+    assert (view["state"], view["attempts"], view["losses"]) == ("succeeded", 2, 1)
+    assert (view["crashes"], solvers(marker)) == (0, [])
+    (second,), _ = marked_by_part(marker)
+    assert second != server
+
+
+def test_killing_the_solver_in_mid_solve(
+    client: TestClient, start_worker: StartWorker, marker: str
+) -> None:
+    start_worker()
+    job_id = post(client, WORK)["id"]
+    wait_for_plan(client, job_id)
+    (server,), before = marked_by_part(marker)
+    (solver,) = [pid for pid in before if parent_of(pid) == server]
+    os.kill(solver, signal.SIGKILL)
+    eventually(lambda: not set(before) & set(solvers(marker)), 2)
+    view = wait_for_state(client, job_id, "succeeded", "failed")
+    assert (view["state"], view["attempts"], view["crashes"]) == ("succeeded", 2, 1)
+    assert marked_by_part(marker) == ([server], [])
 
 
 @on_both_databases
@@ -256,6 +309,21 @@ def test_more_urgent_jobs_go_first(client: TestClient, start_worker: StartWorker
     wait_for_state(client, urgent, "succeeded")
     waiting = [one for one in plain if job(client, one)["state"] == "queued"]
     assert len(waiting) >= 3
+
+
+def test_long_solves_run_only_where_they_are_taken(
+    client: TestClient, settings: Settings, start_worker: StartWorker
+) -> None:
+    long = post(client, {"do": "work", "seconds": 0, "n": 1}, time_limit_s=1000)["id"]
+    short = post(client, {"do": "work", "seconds": 0, "n": 2})["id"]
+    start_worker()
+    assert wait_for_state(client, short, "succeeded", "failed")["state"] == "succeeded"
+    time.sleep(1)
+    assert job(client, long)["state"] == "queued"
+    start_worker(settings.model_copy(update={"worker_queues": ("long",)}))
+    assert wait_for_state(client, long, "succeeded", "failed")["state"] == "succeeded"
+    again = post(client, {"do": "work", "seconds": 0, "n": 3})["id"]
+    assert wait_for_state(client, again, "succeeded", "failed")["state"] == "succeeded"
 
 
 def test_a_broker_that_dies_and_comes_back(

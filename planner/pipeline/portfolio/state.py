@@ -65,7 +65,7 @@ class SolveState:
 
     def search_threads(self) -> int:
         """Chains of the search. Their number decides the answer of a reproducible solve, which
-        therefore runs all of them whatever the cores."""
+        therefore runs all of them, if need be one after the other."""
         return self.options.threads if self.is_reproducible else self.options.threads_here()
 
     def seconds_left(self) -> float:

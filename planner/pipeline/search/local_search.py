@@ -16,6 +16,7 @@ from operator import itemgetter
 
 import numpy as np
 
+from planner.cores import allowed_threads
 from planner.pipeline.kernel.tables import Integers, Tables, sequences_of, tables_of
 from planner.pipeline.objective import objective_ns
 from planner.pipeline.orders import orders_of
@@ -120,7 +121,7 @@ class _Search:
     def run(self) -> SearchOutcome:
         """All cycles."""
         if self.chains:
-            with ThreadPoolExecutor(len(self.chains)) as pool:
+            with ThreadPoolExecutor(allowed_threads(len(self.chains))) as pool:
                 for position in range(len(SHARES)):
                     if self._is_over():
                         break

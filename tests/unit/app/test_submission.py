@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.models import Solve, SolveState
-from app.services.submission import choose
+from app.services.stored_answers import choose
 
 NOW = "2"
 
@@ -20,7 +20,7 @@ def solve(name: str, state: SolveState, **more: object) -> Solve:
 def test_a_result_comes_before_a_solve_in_flight() -> None:
     done = solve("done", SolveState.SUCCEEDED)
     running = solve("running", SolveState.RUNNING)
-    choice = choose([running, done], None, NOW)
+    choice = choose([running, done], [], None, 0.0, NOW)
     assert (choice.answer, choice.in_flight, choice.stale) == (done, running, ())
 
 
@@ -28,8 +28,8 @@ def test_a_proof_comes_before_a_better_figure_and_that_before_age() -> None:
     proven = solve("proven", SolveState.SUCCEEDED, proven_optimal=True)
     better = solve("better", SolveState.SUCCEEDED, best_objective=8)
     plain = solve("plain", SolveState.SUCCEEDED)
-    assert choose([plain, better, proven], None, NOW).answer is proven
-    assert choose([plain, better], None, NOW).answer is better
+    assert choose([plain, better, proven], [], None, 0.0, NOW).answer is proven
+    assert choose([plain, better], [], None, 0.0, NOW).answer is better
 
 
 def test_only_unproven_plans_of_another_version_are_out_of_date() -> None:
@@ -40,12 +40,12 @@ def test_only_unproven_plans_of_another_version_are_out_of_date() -> None:
         solve("infeasible", SolveState.INFEASIBLE, **old),
         solve("running", SolveState.RUNNING, **old),
     ]
-    assert choose([unproven, *others], None, NOW).stale == (unproven,)
-    assert choose([unproven], None, NOW).answer is None
+    assert choose([unproven, *others], [], None, 0.0, NOW).stale == (unproven,)
+    assert choose([unproven], [], None, 0.0, NOW).answer is None
 
 
 def test_nothing_known_answers_nothing() -> None:
-    choice = choose([], None, NOW)
+    choice = choose([], [], None, 0.0, NOW)
     assert (choice.answer, choice.in_flight, choice.stale) == (None, None, ())
 
 
@@ -53,10 +53,10 @@ def test_what_is_settled_elsewhere_comes_before_a_solve_in_flight_and_a_stale_pl
     running = solve("running", SolveState.RUNNING)
     stale = solve("stale", SolveState.SUCCEEDED, solver_version="1")
     settled = solve("settled", SolveState.SUCCEEDED, proven_optimal=True)
-    assert choose([running, stale], settled, NOW).answer is settled
+    assert choose([running, stale], [settled], None, 0.0, NOW).answer is settled
 
 
 def test_a_proof_elsewhere_comes_before_the_unproven_answer_of_the_identical_spec() -> None:
     unproven = solve("unproven", SolveState.SUCCEEDED, best_objective=9)
     settled = solve("settled", SolveState.SUCCEEDED, best_objective=9, proven_optimal=True)
-    assert choose([unproven], settled, NOW).answer is settled
+    assert choose([unproven], [settled], None, 0.0, NOW).answer is settled

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 
 import pytest
 
@@ -11,6 +12,7 @@ from app.services.transitions import (
     ALLOWED,
     Answered,
     IllegalTransition,
+    OutOfMemory,
     backoff_s,
     end_attempt,
     move,
@@ -56,3 +58,14 @@ def test_a_stored_objective_is_rounded_up_and_a_bound_down() -> None:
     )
     end_attempt(solve, Answered(result), max_crashes=3, max_losses=5, log_tail=[])
     assert (solve.best_objective, solve.lower_bound) == (9, 6)
+
+
+def test_a_proven_answer_that_came_after_the_memory_limit_is_an_answer_as_any_other() -> None:
+    document = {"provenance": {"stopped_by": "proven optimal"}}
+    result = {"state": "succeeded", "proven_optimal": True, "document": document}
+    solve = Solve(
+        state=SolveState.RUNNING, stop_requested=False, created_at=1, started_at=2, attempt=1
+    )
+    end_attempt(solve, OutOfMemory(1 << 30, result), max_crashes=3, max_losses=5, log_tail=[])
+    assert solve.state == SolveState.SUCCEEDED
+    assert json.loads(solve.result or "")["provenance"]["stopped_by"] == "proven optimal"

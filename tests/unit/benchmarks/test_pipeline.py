@@ -104,10 +104,11 @@ def test_solver_memory_adds_up_the_solver_and_its_engines(tmp_path: Path) -> Non
     (tmp_path / "3").mkdir()  # ended while it was looked at
     memory.sample()
     assert memory.peak_bytes is None
-    process(10, 1, "python -m workers.solver_process", 100)
+    process(9, 1, "python -m workers.solver_server", 500)
+    process(10, 9, "python -m workers.solver_server", 100)
     process(11, 10, "python -m planner.pipeline.cp_sat.child", 30)
     process(12, 11, "helper", 2)
-    process(20, 1, "python -m workers.solver_process", 7)
+    process(20, 9, "python -m workers.solver_server", 7)
     memory.sample()
     assert memory.peak_bytes == 132 * 1024
     process(11, 10, "python -m planner.pipeline.cp_sat.child", 10)

@@ -31,7 +31,7 @@ def service(monkeypatch: pytest.MonkeyPatch) -> FakeService:
         return LoadmasterClient(server, transport=fake.transport)
 
     for module in (cli, posting):
-        monkeypatch.setattr(module, "LoadmasterClient", connect)
+        monkeypatch.setattr(module, "connect", connect)
     monkeypatch.setattr(progress, "FIRST_POLL_S", 0.0)
     monkeypatch.delenv("LOADMASTER_SERVER", raising=False)
     return fake

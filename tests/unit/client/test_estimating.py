@@ -215,7 +215,7 @@ def service(monkeypatch: pytest.MonkeyPatch) -> FakeService:
     fake = FakeService()
     monkeypatch.setattr(
         estimating,
-        "LoadmasterClient",
+        "connect",
         lambda server: LoadmasterClient(server, transport=fake.transport),
     )
     monkeypatch.delenv("LOADMASTER_SERVER", raising=False)

@@ -105,6 +105,9 @@ class Service:
             os.kill(pid, signal.SIGKILL)
 
 
+Start = Callable[..., Service]
+
+
 def _processes() -> list[int]:
     return [int(name) for name in os.listdir("/proc") if name.isdigit()]
 

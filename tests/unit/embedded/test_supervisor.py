@@ -7,31 +7,14 @@ import signal
 import stat
 import tempfile
 import time
-from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from tests.unit.embedded.service import PROGRAMS, ROOT, Service, wait_until
+from tests.unit.embedded.service import PROGRAMS, ROOT, Service, Start, wait_until
 
 pytestmark = pytest.mark.slow
-
-Start = Callable[..., Service]
-
-
-@pytest.fixture
-def start(tmp_path: Path) -> Iterator[Start]:
-    services: list[Service] = []
-
-    def begin(name: str = "data", *options: str, **environment: str) -> Service:
-        options = options or ("--port", "0")
-        services.append(Service(tmp_path / name, *options, **environment))
-        return services[-1]
-
-    yield begin
-    for service in services:
-        service.clean_up()
 
 
 @pytest.fixture

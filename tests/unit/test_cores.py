@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from embedded.cores import usable_cores
+from planner import cores
+from planner.cores import usable_cores
 
 
 @pytest.fixture(autouse=True)
@@ -47,3 +48,12 @@ def test_version_1_quota(tmp_path: Path, quota: str, cores: int) -> None:
     write(tmp_path, "sys/fs/cgroup/cpu/job/cpu.cfs_quota_us", quota)
     write(tmp_path, "sys/fs/cgroup/cpu/job/cpu.cfs_period_us", "100000")
     assert usable_cores(tmp_path) == cores
+
+
+def test_a_request_gets_the_threads_it_wants_up_to_what_it_may_use(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(cores, "_told", None)
+    assert (cores.allowed_threads(2), cores.allowed_threads(64)) == (2, 8)
+    cores.limit_threads(3)
+    assert (cores.allowed_threads(2), cores.allowed_threads(64)) == (2, 3)

@@ -1,9 +1,24 @@
-"""How many cores this process may use: CPU affinity and the control group's quota."""
+"""How many cores this process may use, and how many threads a solve: CPU affinity, the control
+group's quota, and what the process was told."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+
+_told: int | None = None
+
+
+def limit_threads(threads: int) -> None:
+    """From now on no solve in this process may use more threads than these."""
+    global _told
+    _told = threads
+
+
+def allowed_threads(wanted: int) -> int:
+    """As many of the threads that a request wants as this process may use, at least 1."""
+    allowed = len(os.sched_getaffinity(0)) if _told is None else _told
+    return max(1, min(wanted, allowed))
 
 
 def usable_cores(root: Path = Path("/")) -> int:
@@ -22,7 +37,7 @@ def usable_cores(root: Path = Path("/")) -> int:
 
 def _quota_v2(root: Path) -> float | None:
     """The smallest `cpu.max` from this process's group up to the top (cgroup v2)."""
-    group = _own_group(root, controller="")
+    group = own_group(root, controller="")
     if group is None:
         return None
     top = root / "sys/fs/cgroup"
@@ -41,7 +56,7 @@ def _quota_v2(root: Path) -> float | None:
 
 def _quota_v1(root: Path) -> float | None:
     """`cpu.cfs_quota_us` over `cpu.cfs_period_us` of this process's group (cgroup v1)."""
-    group = _own_group(root, controller="cpu")
+    group = own_group(root, controller="cpu")
     if group is None:
         return None
     for folder in (
@@ -55,7 +70,8 @@ def _quota_v1(root: Path) -> float | None:
     return None
 
 
-def _own_group(root: Path, controller: str) -> str | None:
+def own_group(root: Path, controller: str) -> str | None:
+    """The path of this process's control group for a controller; "" = cgroup v2."""
     for line in _read(root / "proc/self/cgroup").splitlines():
         _, controllers, path = line.split(":", 2)
         if controller in controllers.split(",") and ".." not in path:

@@ -1,0 +1,50 @@
+"""How much there is to do, by two queries that are cheap however many solves are over."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from app.database import clock_ms
+from app.models import IN_FLIGHT, Solve, SolveState
+
+
+@dataclass(frozen=True)
+class Load:
+    """Solves by queue, and who works on them."""
+
+    waiting: dict[str, int] = field(default_factory=dict)
+    oldest_age_ms: dict[str, int] = field(default_factory=dict)
+    running: dict[str, int] = field(default_factory=dict)
+    busy_workers: int = 0
+
+
+class LoadRepository:
+    """Queries of the solves that wait or run."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def load(self) -> Load:
+        """What waits, what runs, and how many workers have something."""
+        load = Load(busy_workers=self._busy_workers())
+        statement = (
+            select(Solve.state, Solve.queue, func.count(), clock_ms() - func.min(Solve.created_at))
+            .where(Solve.state.in_(IN_FLIGHT))
+            .group_by(Solve.state, Solve.queue)
+        )
+        for state, queue, count, age_ms in self._session.execute(statement):
+            if state == SolveState.QUEUED:
+                load.waiting[queue] = count
+                load.oldest_age_ms[queue] = max(0, age_ms)
+            else:
+                load.running[queue] = count
+        return load
+
+    def _busy_workers(self) -> int:
+        statement = select(func.count(Solve.worker.distinct())).where(
+            Solve.state == SolveState.RUNNING, Solve.lease_until >= clock_ms()
+        )
+        return self._session.scalars(statement).one()

@@ -1,0 +1,67 @@
+"""GET /v1/jobs/{id}/events: the progress of a job as Server-Sent Events."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, AsyncIterator
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Header, Query
+from fastapi.concurrency import run_in_threadpool
+from fastapi.sse import EventSourceResponse, ServerSentEvent
+
+from app.dependencies import JobId, ReadCaller, ServicesDep
+from app.errors import (
+    DatabaseUnavailable,
+    InvalidRequest,
+    JobNotFound,
+    JobOver,
+    TooManyStreams,
+)
+from app.observability import metrics
+from app.schemas.jobs import links_of
+from app.schemas.problems import problem_responses
+from app.services.events import JobEvent, Position, stream
+
+RETRY_MS = 2000
+router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
+
+
+async def _events(
+    job_id: JobId,
+    caller: ReadCaller,
+    services: ServicesDep,
+    log: Annotated[bool, Query(description="Tell the solver's log too.")] = False,
+    last_event_id: Annotated[
+        str | None, Header(description="Go on after the event with this id.")
+    ] = None,
+) -> AsyncIterator[AsyncIterable[JobEvent]]:
+    """Refuses before the response begins; the stream's place is free again when it has ended,
+    however it ends."""
+    position = Position.read(last_event_id)
+    news = await run_in_threadpool(services.events.since, caller, job_id, position, with_log=log)
+    if news.is_over and (position.is_start or not news.events):
+        links = links_of(job_id)
+        raise JobOver(
+            f"Nothing follows. Its steps are at {links.progress}, its result at {links.result}."
+        )
+    with services.follower.following(job_id) as watch:
+        yield stream(services.events, watch, caller, job_id, position, with_log=log)
+
+
+@router.get(
+    "/{job_id}/events",
+    response_class=EventSourceResponse,
+    responses=problem_responses(
+        InvalidRequest, JobNotFound, JobOver, TooManyStreams, DatabaseUnavailable
+    ),
+)
+async def stream_job_events(
+    events: Annotated[AsyncIterable[JobEvent], Depends(_events)],
+) -> AsyncIterator[ServerSentEvent]:
+    """What happens to the job from now on: `state` (the job as at its own address), `progress` (a
+    step of its solve), `log`, and `end` once it is over. After `reconnect` come again with the id
+    of the last event."""
+    with metrics.event_stream():
+        yield ServerSentEvent(retry=RETRY_MS, comment="events follow")
+        async for event in events:
+            yield ServerSentEvent(event=event.name, data=event.data, id=str(event.position))

@@ -1,0 +1,30 @@
+"""Header fields that tell browsers what to make of an answer, and what not."""
+
+from __future__ import annotations
+
+_COMMON = (
+    ("x-content-type-options", "nosniff"),
+    ("x-frame-options", "DENY"),
+    ("referrer-policy", "no-referrer"),
+    ("cross-origin-resource-policy", "same-origin"),
+    # Of one caller; kept only to be asked about again by its ETag.
+    ("cache-control", "private, no-cache"),
+)
+_NOTHING = ("content-security-policy", "default-src 'none'; frame-ancestors 'none'")
+# The pages that show the API description, whose scripts come from a public CDN.
+_DOCS = (
+    "content-security-policy",
+    "default-src 'none'; frame-ancestors 'none'; connect-src 'self'; worker-src blob:; "
+    "script-src 'unsafe-inline' https://cdn.jsdelivr.net; "
+    "style-src 'unsafe-inline' https://cdn.jsdelivr.net https://fonts.googleapis.com; "
+    "font-src https://fonts.gstatic.com; "
+    "img-src 'self' data: https://fastapi.tiangolo.com https://cdn.redoc.ly",
+)
+# What is before it depends on the proxy in front of the service.
+DOCS_PATHS = ("/docs", "/redoc")
+
+
+def security_headers(path: str) -> tuple[tuple[str, str], ...]:
+    """The fields of an answer at this path, which an answer may have set otherwise."""
+    is_docs = path.endswith(DOCS_PATHS)
+    return (*_COMMON, _DOCS if is_docs else _NOTHING)

@@ -1,0 +1,167 @@
+"""The events of a job: what a stream tells, from where a client left off."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from fastapi.concurrency import run_in_threadpool
+from pydantic import BaseModel
+
+from app.callers import Caller
+from app.database import UNREACHABLE, Database
+from app.errors import InvalidRequest, JobNotFound
+from app.repositories.news import LogLine, NewsReader, Step
+from app.schemas.jobs import JobView, ProgressStep
+from app.services.following import Watch
+from app.services.job_views import job_view, progress_step, row_of, version_of
+
+MOST_STEPS, MOST_LINES = 500, 1000
+"""What is read at a time."""
+LONGEST_STREAM_S = 600.0
+UNREACHABLE_PAUSE_S = 2.0
+END = "end"
+_ID = re.compile(r"(\d{1,9})-(\d{1,9})-([0-9a-f]*|end)")
+
+
+@dataclass(frozen=True)
+class Position:
+    """What a client knows: the steps and log lines before these numbers, and a version of the
+    job's view, or that the job is over. Written as the id of each event."""
+
+    step: int = 0
+    line: int = 0
+    version: str = ""
+
+    @classmethod
+    def read(cls, last_event_id: str | None) -> Position:
+        """From a `Last-Event-ID`. Raises `InvalidRequest`."""
+        if not last_event_id:
+            return cls()
+        found = _ID.fullmatch(last_event_id)
+        if found is None:
+            raise InvalidRequest.of(
+                "Last-Event-ID",
+                "is no id of an event of this service.",
+                "Send the id of the last event, or leave the header out.",
+            )
+        return cls(int(found.group(1)), int(found.group(2)), found.group(3))
+
+    def __str__(self) -> str:
+        return f"{self.step}-{self.line}-{self.version}"
+
+    @property
+    def is_start(self) -> bool:
+        """Whether nothing is known."""
+        return self == Position()
+
+
+@dataclass(frozen=True)
+class JobEvent:
+    """One event: its name, its data, and what a client knows that has it."""
+
+    name: str
+    data: dict[str, Any] | BaseModel
+    position: Position
+
+
+@dataclass(frozen=True)
+class News:
+    """What a client that was at a position does not know yet."""
+
+    events: tuple[JobEvent, ...]
+    is_over: bool
+    # There is more than what was read at a time.
+    goes_on: bool
+
+
+class JobEvents:
+    """Reads the news of jobs."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def since(self, caller: Caller, job_id: str, position: Position, *, with_log: bool) -> News:
+        """The events after a position, in one transaction."""
+        with self._database.looking() as connection:
+            # Read first: what a job that is over did is all there by then.
+            row = row_of(connection, caller, job_id)
+            reader = NewsReader(connection)
+            steps = reader.steps(row, position.step, MOST_STEPS)
+            lines = reader.lines(row, position.line, MOST_LINES) if with_log else []
+        goes_on = len(steps) == MOST_STEPS or len(lines) == MOST_LINES
+        view = None if goes_on else job_view(row)
+        told = [(step, progress_step(row, step)) for step in steps]
+        events = tuple(_events(position, told, lines, view))
+        return News(events, is_over=row.is_over, goes_on=goes_on)
+
+
+def _events(
+    position: Position,
+    steps: Sequence[tuple[Step, ProgressStep]],
+    lines: Sequence[LogLine],
+    view: JobView | None,
+) -> Iterator[JobEvent]:
+    for step, data in steps:
+        position = replace(position, step=step.seq + 1)
+        yield JobEvent("progress", data, position)
+    if lines:
+        position = replace(position, line=lines[-1].seq + 1)
+        log = {"offset": lines[0].seq, "lines": [entry.line for entry in lines]}
+        yield JobEvent("log", {**log, "next_offset": position.line}, position)
+    if view is None:
+        return
+    if position.version not in (version_of(view), END):
+        position = replace(position, version=version_of(view))
+        yield JobEvent("state", view, position)
+    if view.state.is_over and position.version != END:
+        over = {"state": view.state, "links": view.links.model_dump()}
+        yield JobEvent("end", over, replace(position, version=END))
+
+
+async def stream(
+    events: JobEvents,
+    watch: Watch,
+    caller: Caller,
+    job_id: str,
+    position: Position,
+    *,
+    with_log: bool,
+) -> AsyncIterator[JobEvent]:
+    """The events of a job until it is over; or until a `reconnect`, which asks the client to come
+    again with the id of its last event: when the service ends, and after ten minutes.
+
+    Between events it holds neither a thread nor a connection.
+    """
+    ends = time.monotonic() + LONGEST_STREAM_S
+    while not watch.is_ended:
+        pause_s = ends - time.monotonic()
+        try:
+            news = await run_in_threadpool(
+                events.since, caller, job_id, position, with_log=with_log
+            )
+        except UNREACHABLE:
+            pause_s = min(pause_s, UNREACHABLE_PAUSE_S)
+        except JobNotFound:
+            yield _reconnect("the job was removed", position)
+            return
+        else:
+            for event in news.events:
+                yield event
+                position = event.position
+            if news.goes_on:
+                continue
+            if news.is_over:
+                return
+        if pause_s <= 0:
+            yield _reconnect("the stream has lasted long enough", position)
+            return
+        await watch.wait(pause_s)
+    yield _reconnect("the service ends", position)
+
+
+def _reconnect(reason: str, position: Position) -> JobEvent:
+    return JobEvent("reconnect", {"reason": reason}, position)

@@ -1,0 +1,144 @@
+"""Who waits for news of jobs, and how they hear of them: one query for all streams of a process."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from contextvars import Context
+from typing import Any
+
+from fastapi.concurrency import run_in_threadpool
+
+from app.database import UNREACHABLE, Database
+from app.errors import TooManyStreams
+from app.repositories.job_rows import JobReader
+
+logger = logging.getLogger(__name__)
+
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 1.0
+MOST_OF_THE_TIME, SLOWEST_PAUSE_S = 0.2, 3.0
+"""The part of the time that asking the database may take, however many jobs are followed, unless
+that would keep the streams waiting for longer."""
+RETRY_AFTER_S = 5
+Mark = tuple[Any, ...]
+
+
+class Watch:
+    """One stream's wait for news of its job."""
+
+    def __init__(self) -> None:
+        self._news = asyncio.Event()
+        self.is_ended = False
+
+    async def wait(self, seconds: float) -> None:
+        """Return once there may be news, the service ends or the time has passed."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._news.wait()
+        except TimeoutError:
+            pass
+        self._news.clear()
+
+    def tell(self) -> None:
+        """There may be news."""
+        self._news.set()
+
+    def end(self) -> None:
+        """The service ends."""
+        self.is_ended = True
+        self._news.set()
+
+
+class Follower:
+    """Looks at the followed jobs while there are any, and wakes those whose job has changed."""
+
+    def __init__(self, database: Database, max_streams: int) -> None:
+        self._database = database
+        self._max_streams = max_streams
+        self._watches: dict[str, set[Watch]] = {}
+        self._marks: dict[str, Mark] = {}
+        self._polling: asyncio.Task[None] | None = None
+        self._is_closed = False
+
+    @property
+    def streams(self) -> int:
+        """How many streams there are."""
+        return sum(map(len, self._watches.values()))
+
+    @contextmanager
+    def following(self, job_id: str) -> Iterator[Watch]:
+        """Follow a job. Raises `TooManyStreams` where this process has as many as it may."""
+        if self.streams >= self._max_streams or self._is_closed:
+            raise TooManyStreams(
+                "Poll the job instead, or try again later.",
+                headers={"Retry-After": str(RETRY_AFTER_S)},
+            )
+        watch = Watch()
+        self._watches.setdefault(job_id, set()).add(watch)
+        if self._polling is None:
+            # In a context of its own: it outlives the request that happened to come first.
+            poll = self._poll()
+            self._polling = asyncio.get_running_loop().create_task(poll, context=Context())
+        try:
+            yield watch
+        finally:
+            self._leave(job_id, watch)
+
+    def close(self) -> None:
+        """Let all streams end, so that a server that shuts down need not wait for them."""
+        self._is_closed = True
+        for watches in self._watches.values():
+            for watch in watches:
+                watch.end()
+
+    async def stop(self) -> None:
+        """Close, and ask the database nothing more."""
+        self.close()
+        if self._polling is not None:
+            self._polling.cancel()
+            await asyncio.gather(self._polling, return_exceptions=True)
+
+    def _leave(self, job_id: str, watch: Watch) -> None:
+        watches = self._watches[job_id]
+        watches.discard(watch)
+        if not watches:
+            del self._watches[job_id]
+            self._marks.pop(job_id, None)
+
+    async def _poll(self) -> None:
+        pause_s = FIRST_PAUSE_S
+        try:
+            while self._watches:
+                began = time.monotonic()
+                try:
+                    marks = await run_in_threadpool(self._read, tuple(self._watches))
+                except UNREACHABLE as error:
+                    logger.warning("followed jobs cannot be looked at: %s", error)
+                    pause_s = LONGEST_PAUSE_S
+                else:
+                    has_news = self._tell(marks)
+                    pause_s = FIRST_PAUSE_S if has_news else min(pause_s * 1.5, LONGEST_PAUSE_S)
+                taken_s = time.monotonic() - began
+                slowed_s = min(taken_s / MOST_OF_THE_TIME, SLOWEST_PAUSE_S)
+                await asyncio.sleep(max(pause_s, slowed_s))
+        finally:
+            self._polling = None
+
+    def _read(self, job_ids: Collection[str]) -> dict[str, Mark]:
+        with self._database.looking() as connection:
+            return JobReader(connection).marks(job_ids)
+
+    def _tell(self, marks: dict[str, Mark]) -> bool:
+        """Wake whose job looks different, or has never been looked at, or is gone."""
+        has_news = False
+        for job_id, watches in self._watches.items():
+            mark = marks.get(job_id)
+            if mark is None or mark != self._marks.get(job_id):
+                has_news = True
+                self._marks[job_id] = mark or ()
+                for watch in watches:
+                    watch.tell()
+        return has_news

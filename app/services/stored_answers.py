@@ -1,0 +1,70 @@
+"""Which of the stored solves answers a request, and which one it joins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from app.models import Solve, SolveState
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What the stored solves offer: an answer, one to join, and results that are out of date."""
+
+    answer: Solve | None
+    in_flight: Solve | None
+    stale: tuple[Solve, ...]
+
+
+def choose(
+    known: Sequence[Solve],
+    settled: Sequence[Solve],
+    engine: str | None,
+    mip_gap: float,
+    solver_version: str,
+) -> Choice:
+    """Sort the solves that may answer; a proven plan comes before a merely better-looking one.
+
+    `known` are solves of the identical spec, `settled` answers to the same problem under any
+    options that may be proven to be within `mip_gap`, by whichever solver version; an `engine`
+    that is named has to have made the answer. That nothing fits is the same whatever the engine.
+    An unproven plan of another solver version is out of date: this version may find a better one.
+    """
+    known = [solve for solve in known if engine is None or solve.engine == engine]
+    stale = tuple(solve for solve in known if _is_stale(solve, solver_version))
+    fresh = [solve for solve in known if solve not in stale]
+    answers = [solve for solve in fresh if SolveState(solve.state).is_over]
+    answers += [solve for solve in settled if _is_settled(solve, engine, mip_gap)]
+    in_flight = [solve for solve in fresh if not SolveState(solve.state).is_over]
+    return Choice(
+        answer=min(answers, key=_rank, default=None),
+        in_flight=min(in_flight, key=lambda solve: (solve.created_at, solve.id), default=None),
+        stale=stale,
+    )
+
+
+def _is_settled(solve: Solve, engine: str | None, mip_gap: float) -> bool:
+    if solve.state == SolveState.INFEASIBLE:
+        return True
+    if engine is not None and solve.engine != engine:
+        return False
+    if solve.proven_optimal:
+        return True
+    best, bound = solve.best_objective, solve.lower_bound
+    return (
+        best is not None and bound is not None and bound >= best * (1.0 - mip_gap) and mip_gap > 0
+    )
+
+
+def _is_stale(solve: Solve, solver_version: str) -> bool:
+    return (
+        solve.state == SolveState.SUCCEEDED
+        and not solve.proven_optimal
+        and solve.solver_version != solver_version
+    )
+
+
+def _rank(solve: Solve) -> tuple[bool, int, int, str]:
+    settled = solve.proven_optimal or solve.state == SolveState.INFEASIBLE
+    return (not settled, solve.best_objective or 0, solve.created_at, solve.id)

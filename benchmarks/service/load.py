@@ -1,0 +1,133 @@
+"""A process that asks one server the same over and over: ``python -m benchmarks.service.load``.
+
+Reads one JSON object from stdin, see `Load`, and writes one to stdout, see `summary`. Keep-alive
+connections of a bare protocol on uvloop, so that asking costs little beside answering.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import uvloop
+
+HEAD_END = b"\r\n\r\n"
+LENGTH = b"content-length:"
+WARM_UP_S = 0.5
+
+
+@dataclass(frozen=True)
+class Load:
+    """Which request (its text), to which port of this machine, on how many connections at once."""
+
+    port: int
+    request: str
+    concurrency: int
+    seconds: float
+
+
+class _Connection(asyncio.Protocol):
+    """Sends the request again as soon as it is answered, until `seconds` have passed."""
+
+    def __init__(self, request: bytes, seconds: float) -> None:
+        self.times_s: list[float] = []
+        self.statuses: Counter[int] = Counter()
+        self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._request = request
+        self._ends = time.perf_counter() + seconds
+        self._buffer = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.WriteTransport)
+        self._transport = transport
+        self._send()
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        head, separator, body = self._buffer.partition(HEAD_END)
+        if not separator or len(body) < _length(head):
+            return
+        now = time.perf_counter()
+        self.times_s.append(now - self._sent)
+        self.statuses[int(head[9:12])] += 1
+        self._buffer = b""
+        if now < self._ends:
+            self._send()
+        else:
+            self._transport.close()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if error is None:
+            self.over.set_result(None)
+        else:
+            self.over.set_exception(error)
+
+    def _send(self) -> None:
+        self._sent = time.perf_counter()
+        self._transport.write(self._request)
+
+
+def _length(head: bytes) -> int:
+    for line in head.lower().split(b"\r\n"):
+        if line.startswith(LENGTH):
+            return int(line[len(LENGTH) :])
+    raise ValueError("an answer without a length")
+
+
+async def _ask(load: Load, seconds: float) -> list[_Connection]:
+    loop = asyncio.get_running_loop()
+    connections = []
+    for _ in range(load.concurrency):
+        _, connection = await loop.create_connection(
+            lambda: _Connection(load.request.encode(), seconds), "127.0.0.1", load.port
+        )
+        connections.append(connection)
+    await asyncio.gather(*(connection.over for connection in connections))
+    return connections
+
+
+async def _measure(load: Load) -> dict[str, Any]:
+    await _ask(load, WARM_UP_S)
+    connections = await _ask(load, load.seconds)
+    times_s = [seconds for connection in connections for seconds in connection.times_s]
+    statuses = sum((connection.statuses for connection in connections), Counter[int]())
+    return {
+        **summary(times_s),
+        "per_s": round(len(times_s) / load.seconds, 1),
+        "statuses": {str(status): count for status, count in sorted(statuses.items())},
+    }
+
+
+def summary(times_s: Sequence[float]) -> dict[str, Any]:
+    """Number and percentiles, in milliseconds."""
+    ordered = sorted(times_s)
+
+    def at(share: float) -> float:
+        return round(1000 * ordered[min(len(ordered) - 1, int(share * len(ordered)))], 3)
+
+    percentiles = {f"p{percent}_ms": at(percent / 100) for percent in (50, 95, 99)}
+    return {"count": len(ordered), **percentiles, "max_ms": round(1000 * ordered[-1], 3)}
+
+
+def measure(load: Load) -> dict[str, Any]:
+    """What a process of its own measures."""
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.service.load"],
+        input=json.dumps(asdict(load)),
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    measured: dict[str, Any] = json.loads(done.stdout)
+    return measured
+
+
+if __name__ == "__main__":
+    print(json.dumps(uvloop.run(_measure(Load(**json.load(sys.stdin))))))

@@ -1,0 +1,163 @@
+"""`loadmaster db`: looking after the database where the service runs.
+
+What it needs of the service is imported by the command that runs: a client that talks to a service
+elsewhere loads no database library.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from client.errors import ClientError, InputError
+
+if TYPE_CHECKING:
+    from app.settings import Settings
+
+
+def database_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Which database: that of a data directory, or the one at an address."""
+    folder = click.option(
+        "--data-dir",
+        type=click.Path(file_okay=False, path_type=Path),
+        default=Path("loadmaster-data"),
+        show_default=True,
+        envvar="LOADMASTER_DATA_DIR",
+        show_envvar=True,
+        help="The service's data directory, if its database is the file in there.",
+    )
+    url = click.option(
+        "--database-url",
+        default="",
+        envvar="LOADMASTER_DATABASE_URL",
+        show_envvar=True,
+        help="Address of another database.",
+    )
+    return folder(url(command))
+
+
+@contextmanager
+def reported() -> Iterator[None]:
+    """What the database says, as one line at the terminal."""
+    from sqlalchemy.exc import SQLAlchemyError
+
+    from app.services.upkeep import UpkeepError
+
+    try:
+        yield
+    except UpkeepError as error:
+        raise ClientError(str(error)) from error
+    except (SQLAlchemyError, OSError) as error:
+        raise ClientError(f"the database cannot be used: {_first_line(error)}") from error
+
+
+def settings_of(data_dir: Path, database_url: str, *, must_exist: bool = True) -> Settings:
+    """The service's settings for this database."""
+    from sqlalchemy import make_url
+
+    from app.settings import Settings
+
+    settings = Settings(data_dir=data_dir, database_url=database_url)
+    url = make_url(settings.resolved_database_url)
+    is_file = url.get_backend_name() == "sqlite"
+    if must_exist and is_file and not Path(str(url.database)).exists():
+        raise InputError("--data-dir", f"there is no database {url.database}.", "Name another one.")
+    return settings
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0]
+
+
+@click.group("db")
+def database_commands() -> None:
+    """Look after the database: schema, expired rows, copies, checks."""
+
+
+@database_commands.command("migrate")
+@click.option("--revision", default="head", show_default=True, help="Which schema.")
+@click.option("--down", is_flag=True, help="Go back to an older schema, which loses what it lacks.")
+@database_options
+def migrate_command(revision: str, down: bool, data_dir: Path, database_url: str) -> None:
+    """Bring the schema up to date. Several may do it at once."""
+    from migrations.run import UnknownRevision, downgrade, upgrade
+
+    settings = settings_of(data_dir, database_url, must_exist=False)
+    with reported():
+        try:
+            (downgrade if down else upgrade)(settings, revision)
+        except UnknownRevision as error:
+            raise ClientError(str(error)) from error
+    click.echo(f"the schema is at {_revision(settings)}")
+
+
+@database_commands.command("prune")
+@click.option("--dry-run", is_flag=True, help="Only say how much there is to remove.")
+@database_options
+def prune_command(dry_run: bool, data_dir: Path, database_url: str) -> None:
+    """Remove what has expired now; the service does so every minute."""
+    from app.database import Database
+    from app.services.retention import Retention
+
+    settings = settings_of(data_dir, database_url)
+    database = Database(settings)
+    with reported():
+        retention = Retention(database, settings)
+        found = retention.expired() if dry_run else retention.remove_all()
+    database.dispose()
+    verb = "expired" if dry_run else "removed"
+    for what, count in found.items():
+        click.echo(f"{verb}: {count} {what.replace('_', ' ')}")
+    if not found:
+        click.echo("nothing has expired")
+
+
+@database_commands.command("backup")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@database_options
+def backup_command(file: Path, data_dir: Path, database_url: str) -> None:
+    """Write a consistent copy to FILE, which must not exist. The service may run meanwhile.
+
+    Of PostgreSQL it is made by pg_dump.
+    """
+    from app.services.upkeep import back_up
+
+    settings = settings_of(data_dir, database_url)
+    with reported():
+        back_up(settings, file)
+    click.echo(f"{file}: {file.stat().st_size} bytes")
+
+
+@database_commands.command("check")
+@database_options
+def check_command(data_dir: Path, database_url: str) -> None:
+    """Check the database, its schema, and that every answer is there and was verified."""
+    from app.database import Database
+    from app.services.upkeep import check
+
+    settings = settings_of(data_dir, database_url)
+    database = Database(settings)
+    with reported():
+        faults = check(database)
+    database.dispose()
+    for fault in faults:
+        click.echo(fault)
+    if faults:
+        sys.exit(ClientError.exit_status)
+    click.echo("nothing is wrong")
+
+
+def _revision(settings: Settings) -> str:
+    from app.database import Database
+    from app.repositories.upkeep import UpkeepRepository
+
+    database = Database(settings)
+    with database.reading() as session:
+        revision = UpkeepRepository(session).revision()
+    database.dispose()
+    return revision or "none"

@@ -1,0 +1,147 @@
+"""Whatever is killed, every job ends as it should, and its result is written once."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from collections.abc import Callable
+
+import pytest
+
+from tests.chaos.asking import Asker
+from tests.chaos.deployments import (
+    asking,
+    deployed,
+    restart_database,
+    restart_killed,
+    slow_solver,
+)
+from tests.chaos.form import LONG_S, by_form, record, seeded_random
+from tests.chaos.watching import Watch
+from tests.integration.topology import BROKER, Topology
+from tests.unit.embedded.conftest import start as start
+from tests.unit.embedded.service import PROGRAMS, Service, Start
+
+pytestmark = [pytest.mark.slow, pytest.mark.chaos, pytest.mark.timeout(by_form(240, LONG_S))]
+
+SOLVE_S = by_form(0.5, 2.0)
+OUTCOME_S = 1200.0
+DONE = "succeeded"
+
+
+def kill_until_done(watch: Watch, jobs: int, every_s: float, kill: Callable[[int], None]) -> int:
+    """Calls `kill` with how many solves are over, until all are; how often that was."""
+    deadline = time.monotonic() + OUTCOME_S
+    kills = 0
+    while (done := watch.solves().get(DONE, 0)) < jobs:
+        assert time.monotonic() < deadline, watch.solves()
+        kill(done)
+        kills += 1
+        time.sleep(every_s)
+    return kills
+
+
+def check(asker: Asker, watch: Watch, job_ids: list[str]) -> None:
+    """All jobs are over, each with its own answer, which was written once."""
+    assert watch.solves() == {DONE: len(job_ids)}
+    assert asker.states() == dict.fromkeys(job_ids, DONE)
+    asker.check_answers(job_ids)
+    watch.check()
+
+
+class Saboteur:
+    """Kills a worker at each turn; once the broker, and once the database is restarted."""
+
+    def __init__(self, topology: Topology, chance: random.Random, jobs: int) -> None:
+        self._topology = topology
+        self._chance = chance
+        self._workers = [name for name in topology.members if name.startswith("worker")]
+        self._special = [(jobs // 3, self._broker), (jobs * 2 // 3, self._database)]
+
+    def strike(self, done: int) -> None:
+        restart_worker = self._topology.members[self._chance.choice(self._workers)]
+        restart_worker.kill()
+        restart_worker.start()
+        if self._special and done >= self._special[0][0]:
+            self._special.pop(0)[1]()
+
+    @property
+    def is_through(self) -> bool:
+        return not self._special
+
+    def _broker(self) -> None:
+        restart_killed(self._topology, BROKER)
+
+    def _database(self) -> None:
+        restart_database(self._topology)
+
+
+def test_workers_are_killed_and_the_servers_restarted() -> None:
+    jobs = by_form(20, 500)
+    chance = seeded_random()
+    with (
+        deployed(apis=2, workers=3, seconds=SOLVE_S) as topology,
+        asking(topology) as asker,
+    ):
+        watch = Watch(topology.database_url)
+        began = time.monotonic()
+        job_ids = asker.post_all(jobs)
+        saboteur = Saboteur(topology, chance, jobs)
+        kills = kill_until_done(watch, jobs, by_form(4.0, 2.0), saboteur.strike)
+        took_s = time.monotonic() - began
+        assert saboteur.is_through
+        check(asker, watch, job_ids)
+        record(
+            "compose, kill -9 of workers, Redis once; PostgreSQL restarted",
+            jobs=jobs,
+            kills=kills,
+            seconds=round(took_s),
+            **watch.troubles(),
+        )
+        watch.close()
+
+
+def test_the_children_of_the_embedded_default_are_killed(start: Start) -> None:
+    jobs = by_form(10, 150)
+    chance = seeded_random()
+    service = start(
+        "data",
+        *("--port", "0"),
+        LOADMASTER_SOLVER_COMMAND=slow_solver(SOLVE_S),
+        LOADMASTER_SOLVER_THREADS="1",
+    )
+    service.wait_until_ready()
+    watch = Watch(f"sqlite:///{service.data_dir / 'loadmaster.db'}")
+    asker = Asker([service.url])
+    killed = dict.fromkeys(PROGRAMS, 0)
+
+    def strike(_: int) -> None:
+        name = chance.choice(sorted(PROGRAMS))
+        killed[name] += kill_child(service, name)
+
+    began = time.monotonic()
+    job_ids = asker.post_all(jobs)
+    kill_until_done(watch, jobs, by_form(4.0, 3.0), strike)
+    took_s = time.monotonic() - began
+    check(asker, watch, job_ids)
+    record(
+        "loadmaster serve, kill -9 of worker, API and broker",
+        jobs=jobs,
+        kills=sum(killed.values()),
+        killed=killed,
+        seconds=round(took_s),
+        **watch.troubles(),
+    )
+    watch.close()
+    asker.close()
+
+
+def kill_child(service: Service, name: str) -> bool:
+    """kill -9 of a child and its process group; False if it has not been started again yet."""
+    pid = service.child(name)
+    if pid is None:
+        return False
+    os.killpg(pid, signal.SIGKILL)
+    return True
