@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ from app.settings import Settings
 
 BEGIN_OPTION = "sqlite_begin"
 POSTGRES_CONNECT_TIMEOUT_S = 5
+HANGS_AFTER_S = 1.0
+"""How much later than it should a server may answer before it is taken for one that hangs."""
 UNREACHABLE = (OperationalError, InterfaceError, PoolTimeout)
 """What is raised while the database is away or too busy."""
 DEADLOCK = "40P01"
@@ -56,7 +59,11 @@ class Database:
     """One engine and its sessions. Make one per process; never carry one across a fork."""
 
     def __init__(self, settings: Settings) -> None:
-        self.engine = make_engine(settings)
+        # Beyond the time after which the server gives up by itself, if it is well.
+        self.engine = make_engine(settings, settings.database_timeout_s + HANGS_AFTER_S)
+        # On PostgreSQL a transaction around a query costs two more trips, and gives it nothing.
+        alone = {} if self.engine.name == "sqlite" else {"isolation_level": "AUTOCOMMIT"}
+        self._looking = self.engine.execution_options(**alone)
         self._reading = sessionmaker(self.engine, expire_on_commit=False)
         self._writing = sessionmaker(
             self.engine.execution_options(**{BEGIN_OPTION: "IMMEDIATE"}), expire_on_commit=False
@@ -71,8 +78,8 @@ class Database:
     @contextmanager
     def looking(self) -> Iterator[Connection]:
         """A connection that only reads, for the few queries that are asked most: a session costs
-        more than such a query."""
-        with self.engine.connect() as connection:
+        more than such a query. On PostgreSQL each sees what was committed before it."""
+        with self._looking.connect() as connection:
             yield connection
 
     @contextmanager
@@ -90,13 +97,17 @@ class Database:
         self.engine.dispose()
 
 
-def make_engine(settings: Settings) -> Engine:
-    """An engine for `settings.resolved_database_url`, with the manners of its database."""
+def make_engine(settings: Settings, patience_s: float | None = None) -> Engine:
+    """An engine for `settings.resolved_database_url`, with the manners of its database.
+
+    `patience_s` bounds every statement on PostgreSQL; those of migrations may take any time.
+    """
     url = make_url(settings.resolved_database_url)
     timeout_s = settings.database_timeout_s
     common: dict[str, Any] = {
         "pool_size": settings.database_pool_size,
-        "max_overflow": settings.database_pool_size,
+        # A server takes so many connections and no more, and every process may need all of its own.
+        "max_overflow": 0,
         "pool_timeout": timeout_s,
         # Errors are written to the log, and parameters may be secrets.
         "hide_parameters": True,
@@ -108,7 +119,7 @@ def make_engine(settings: Settings) -> Engine:
         event.listen(engine, "connect", _prepare_sqlite)
         event.listen(engine, "begin", _begin_on_sqlite)
         return engine
-    return create_engine(
+    engine = create_engine(
         url,
         connect_args={
             "connect_timeout": POSTGRES_CONNECT_TIMEOUT_S,
@@ -117,6 +128,18 @@ def make_engine(settings: Settings) -> Engine:
         pool_pre_ping=True,
         **common,
     )
+    if patience_s is not None:
+        event.listen(engine, "do_connect", partial(_connect_to_postgres, patience_s))
+    return engine
+
+
+def _connect_to_postgres(
+    patience_s: float, dialect: Any, record: Any, arguments: Any, options: Any
+) -> Any:
+    # The driver is imported where it is needed: SQLite has its own.
+    from app.bounded_connection import connect
+
+    return connect(patience_s, *arguments, **options)
 
 
 def _prepare_sqlite(connection: Any, record: Any) -> None:

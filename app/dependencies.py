@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any
 
 from anyio import CapacityLimiter
@@ -14,15 +15,17 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from app.callers import Caller, Scope
 from app.database import Database
 from app.errors import JobNotFound, NotAllowed
+from app.json_body import BodyReader
 from app.observability.context import bind
 from app.observability.exposition import Exposition
 from app.security.gate import Gate
 from app.services.audit import AuditLog
 from app.services.batches import Batches
 from app.services.estimates import Estimates
-from app.services.events import JobEvents
+from app.services.events import IsAdmitted, JobEvents
 from app.services.following import Follower
 from app.services.jobs import Jobs
+from app.services.keys import Doorkeeper
 from app.services.limits import ResolvedPipeline, ResolvedSharding, ResolvedTraining
 from app.services.plan_requests import PlanRequests
 from app.services.purging import Purging
@@ -36,6 +39,7 @@ class Services:
 
     settings: Settings
     database: Database
+    bodies: BodyReader
     jobs: Jobs
     events: JobEvents
     follower: Follower
@@ -48,12 +52,16 @@ class Services:
     purging: Purging
     estimates: Estimates
     gate: Gate
+    doorkeeper: Doorkeeper
     audit_log: AuditLog
     exposition: Exposition
 
 
 _bearer = HTTPBearer(
-    auto_error=False, description="An API key, `lm_…`; none if the service asks for none."
+    auto_error=False,
+    description="An API key, `lm_…`, with the scope that the operation names: `read` to look and "
+    "to estimate, `submit` to post and to cancel, `admin` to purge and for the audit log, "
+    "`metrics` for the figures of the whole service.",
 )
 
 
@@ -80,6 +88,24 @@ async def _caller(
 CallerDep = Annotated[Caller, Depends(_caller)]
 
 
+async def _is_admitted(
+    services: ServicesDep,
+    given: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)],
+    _: CallerDep,
+) -> IsAdmitted:
+    if services.settings.authentication == "off" or given is None:
+        return _always
+    return partial(services.doorkeeper.still_opens, given.credentials)
+
+
+async def _always() -> bool:
+    return True
+
+
+# For answers that last: whether whoever was let in would still be.
+IsAdmittedDep = Annotated[IsAdmitted, Depends(_is_admitted)]
+
+
 async def _job_id(job_id: str, _: CallerDep) -> str:
     """Asks for the key first: without one, no address tells anything."""
     try:
@@ -90,10 +116,15 @@ async def _job_id(job_id: str, _: CallerDep) -> str:
     return known
 
 
+NEEDED_SCOPES: dict[Callable[..., Any], tuple[Scope, ...]] = {}
+"""Per dependency that asks for a scope: which, or one of which. The API's description says so."""
+
+
 def _with(scope: Scope) -> Callable[[Caller], Coroutine[Any, Any, Caller]]:
     async def allowed(caller: CallerDep) -> Caller:
         return _require(caller, scope)
 
+    NEEDED_SCOPES[allowed] = (scope,)
     return allowed
 
 
@@ -109,6 +140,8 @@ async def _deleting(
 ) -> Caller:
     return _require(caller, Scope.ADMIN if purge else Scope.SUBMIT)
 
+
+NEEDED_SCOPES[_deleting] = (Scope.SUBMIT, Scope.ADMIN)
 
 # Who asks, if the key allows: looking and estimates; posting and cancelling; purges and the audit
 # log. Every route below /v1 takes one of these.

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from app.database import Database
 from app.observability import metrics
+from app.repositories.queue import Dispatch
 from app.services.retention import Retention
 from app.services.sweeping import (
     Publish,
@@ -37,7 +38,8 @@ class Dispatcher:
     ) -> None:
         self._database = database
         self._settings = settings
-        self._publish = publish
+        self._publish = None if publish is None else self._noting_failure(publish)
+        self._broker_is_away = False
         self._after_round = after_round
         self._retention = Retention(database, settings)
         self._awake = threading.Event()
@@ -70,9 +72,14 @@ class Dispatcher:
                     self._forget_sent = False
                 if time.monotonic() >= next_sweep:
                     next_sweep = time.monotonic() + self._settings.sweep_s
+                    self._broker_is_away = False
                     self.sweep()
                 if self._publish is not None:
-                    while send_unsent(self._database, self._publish, self._settings):
+                    # Each try claims many rows, and gives them up again where it fails: not for
+                    # every request that wakes this thread meanwhile.
+                    while not self._broker_is_away and send_unsent(
+                        self._database, self._publish, self._settings
+                    ):
                         pass
             except Exception as error:
                 # The thread outlives a database that is down: the next round tries again.
@@ -82,6 +89,16 @@ class Dispatcher:
                 self._after_round()
             self._awake.wait(max(0.0, next_sweep - time.monotonic()))
             self._awake.clear()
+
+    def _noting_failure(self, publish: Publish) -> Publish:
+        def publish_or_note(dispatch: Dispatch) -> None:
+            try:
+                publish(dispatch)
+            except Exception:
+                self._broker_is_away = True
+                raise
+
+        return publish_or_note
 
     def sweep(self) -> None:
         """Take back what lost workers held, send again what nobody claimed, and remove a little of

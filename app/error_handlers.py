@@ -8,6 +8,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from app.database import UNREACHABLE
 from app.errors import (
@@ -30,6 +31,7 @@ from planner.errors import SpecError
 
 logger = logging.getLogger(__name__)
 RETRY_AFTER_S = 2
+METHODS = ("GET", "HEAD", "POST", "DELETE")
 
 
 def install(app: FastAPI) -> None:
@@ -82,9 +84,22 @@ def _http_exception(request: Request, error: Exception) -> JSONResponse:
         return problem_response(request, NotFound(f"There is no {path}."))
     if error.status_code == 405:
         detail = f"{path} does not take {request.method}."
-        return problem_response(request, MethodNotAllowed(detail, headers=error.headers))
+        headers = {"Allow": ", ".join(_methods_at(request))}
+        return problem_response(request, MethodNotAllowed(detail, headers=headers))
     known = HttpError(error.status_code, str(error.detail), error.headers)
     return problem_response(request, known)
+
+
+def _methods_at(request: Request) -> list[str]:
+    """Of all routes of the address; the framework names those of the first one."""
+    return [
+        method
+        for method in METHODS
+        if any(
+            route.matches({**request.scope, "method": method})[0] is Match.FULL
+            for route in request.app.routes
+        )
+    ]
 
 
 def _database_error(request: Request, error: Exception) -> JSONResponse:

@@ -182,13 +182,13 @@ class JobOver(ServiceError):
 
 
 class BodyTooLarge(ServiceError):
-    """The body has more bytes than the service reads."""
+    """The body has more bytes or values than the service reads."""
 
     status, code, title = 413, "body_too_large", "The body is too large"
 
 
 class UnsupportedMediaType(ServiceError):
-    """The body is not declared as JSON."""
+    """The body is not declared as JSON, or is compressed."""
 
     status, code, title = 415, "unsupported_media_type", "The body has to be JSON"
 
@@ -233,6 +233,12 @@ class TooManyQueued(ServiceError):
     """As many solves of this tenant wait as may wait."""
 
     status, code, title = 429, "too_many_queued", "Too many jobs are queued"
+
+
+class TooManyStreamsOfTenant(ServiceError):
+    """This process serves as many streams of events to the tenant as it may."""
+
+    status, code, title = 429, "too_many_streams", "Too many streams of the tenant are open"
 
 
 class InternalError(ServiceError):

@@ -15,13 +15,14 @@ from app.compression import compress
 from app.database import Database
 from app.dependencies import METRICS_ACCESS, Services
 from app.dispatch import Dispatcher
+from app.json_body import BodyReader
 from app.models import PIPELINE, SHARDING, TRAINING
 from app.observability.exposition import Exposition
 from app.observability.http import RequestObserver
 from app.observability.logs import configure_logging
 from app.observability.rows import RowsCollector
 from app.observability.telemetry import telemetry_config
-from app.openapi import openapi_document, operation_id
+from app.openapi.document import openapi_document, operation_id
 from app.root_path import BelowRootPath
 from app.routes import (
     audit,
@@ -103,7 +104,7 @@ def create_app(
     submission = Submission(database, settings, __version__, dispatcher.wake)
     targets = WebhookTargets(settings)
     jobs_service = Jobs(database)
-    follower = Follower(database, settings.max_streams)
+    follower = Follower(database, settings)
     pipelines = PlanRequests(
         PIPELINE, submission, resolve_pipeline, PipelineLimits(settings), targets
     )
@@ -141,6 +142,7 @@ def create_app(
     app.state.services = Services(
         settings=settings,
         database=database,
+        bodies=BodyReader(settings.max_body_values),
         jobs=jobs_service,
         events=JobEvents(database),
         follower=follower,
@@ -159,6 +161,7 @@ def create_app(
         purging=Purging(database),
         estimates=Estimates(estimate, EstimateLimits(settings)),
         gate=Gate(settings, doorkeeper, limiter),
+        doorkeeper=doorkeeper,
         audit_log=AuditLog(database),
         exposition=Exposition(RowsCollector(database, __version__)),
     )

@@ -35,6 +35,8 @@ class BelowRootPath:
         if prefix and scope["type"] == "http":
             path = scope["path"]
             own = path[len(prefix) :] if path.startswith(f"{prefix}/") else path
-            scope = {**scope, "root_path": prefix, "path": own}
+            # The slash keeps the router from taking the prefix off a second time; what shows the
+            # prefix leaves the slash out.
+            scope = {**scope, "root_path": f"{prefix}/", "path": own}
             _prefix.set(prefix)
         await self._app(scope, receive, send)

@@ -33,7 +33,9 @@ class Settings(BaseSettings):
     )
     database_pool_size: int = Field(default=20, ge=1, description="Connections per process.")
     database_timeout_s: float = Field(
-        default=15, gt=0, description="How long a statement waits for a lock or a connection."
+        default=15,
+        gt=0,
+        description="How long a statement waits for a lock, a connection or an answer.",
     )
     broker_url: str | None = Field(
         default=None,
@@ -70,6 +72,11 @@ class Settings(BaseSettings):
     )
 
     max_body_bytes: int = Field(default=8 * 2**20, ge=1, description="Largest request body.")
+    max_body_values: int = Field(
+        default=1_000_000,
+        ge=1,
+        description="Most values in a request body, as its commas and opening brackets.",
+    )
     max_stages: int = Field(default=256, ge=1, description="Most stages of a problem.")
     max_micro_batches: int = Field(
         default=4096, ge=1, description="Most micro-batches of a problem."
@@ -91,6 +98,11 @@ class Settings(BaseSettings):
     max_wait_s: float = Field(default=60, ge=0, description="Cap of `Prefer: wait=N`.")
     max_streams: int = Field(
         default=500, ge=0, description="Most streams of events of one API process at a time."
+    )
+    max_streams_per_tenant: int | None = Field(
+        default=None,
+        ge=0,
+        description="Most of them of one tenant; unset = half of them, without keys all.",
     )
 
     idempotency_key_lifetime_s: float = Field(
@@ -192,6 +204,11 @@ class Settings(BaseSettings):
     )
     worker_metrics_port: int = Field(
         default=0, ge=0, le=65535, description="Where a worker answers `/metrics`; 0 = nowhere."
+    )
+    worker_metrics_host: str = Field(
+        default="127.0.0.1",
+        min_length=1,
+        description="The address that a worker answers `/metrics` on; 0.0.0.0 = all of them.",
     )
     telemetry: bool = Field(default=False, description="OpenTelemetry of the API.")
 

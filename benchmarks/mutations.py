@@ -190,7 +190,9 @@ class Mutator:
             container[key] = [value] * min(times, LONGEST_REPEAT // (1 + _size(value)))
 
     def _swap(self, rng: random.Random, container: Any, key: Any) -> None:
-        other = rng.choice(list(container) if isinstance(container, dict) else range(len(container)))
+        other = rng.choice(
+            list(container) if isinstance(container, dict) else range(len(container))
+        )
         container[key], container[other] = container[other], container[key]
 
     def _graft(self, rng: random.Random, container: Any, key: Any) -> None:

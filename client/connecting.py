@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import click
 
@@ -14,6 +15,7 @@ from embedded.data_dir import read_holder
 
 KEY_FILE = "client.api_key_file"
 """Where click's context holds what `--api-key-file` said."""
+LOOPBACK = ("127.0.0.1", "::1")
 DEFAULT_DATA_DIR = Path("loadmaster-data")
 
 
@@ -25,7 +27,15 @@ def connect(server: str) -> LoadmasterClient:
     if file is not None:
         return LoadmasterClient(server, api_key=_read(file))
     key = os.environ.get("LOADMASTER_API_KEY")
-    return LoadmasterClient(server, api_key=key or _token_of(server))
+    if key:
+        return LoadmasterClient(server, api_key=key)
+    folder = Path(os.environ.get("LOADMASTER_DATA_DIR") or DEFAULT_DATA_DIR)
+    url = read_holder(folder).get("url")
+    if not isinstance(url, str) or not _is_same_service(server, url):
+        return LoadmasterClient(server)
+    # At the address that the service wrote there: `localhost` has several, and at another one
+    # somebody else of this machine may listen for its token.
+    return LoadmasterClient(url, api_key=_token_in(folder))
 
 
 def _read(file: Path) -> str:
@@ -36,11 +46,25 @@ def _read(file: Path) -> str:
         raise InputError("--api-key-file", f"cannot be read: {reason}.", "Name a file.") from error
 
 
-def _token_of(server: str) -> str | None:
-    """The token of the service whose data directory this is, if it is the one that is asked."""
-    folder = Path(os.environ.get("LOADMASTER_DATA_DIR") or DEFAULT_DATA_DIR)
-    if read_holder(folder).get("url") != server.rstrip("/"):
-        return None
+def _is_same_service(server: str, url: str) -> bool:
+    """Whether this is the address of a service, or says `localhost` for its loopback address."""
+    if server.rstrip("/") == url:
+        return True
+    try:
+        asked, own = urlsplit(server.rstrip("/")), urlsplit(url)
+        is_same_port = asked.port == own.port
+    except ValueError:
+        return False
+    return (
+        is_same_port
+        and (asked.scheme, asked.hostname) == (own.scheme, "localhost")
+        and own.hostname in LOOPBACK
+        and "@" not in asked.netloc
+        and (asked.path, asked.query) == (own.path, own.query)
+    )
+
+
+def _token_in(folder: Path) -> str | None:
     try:
         return (folder / TOKEN_FILE).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError):

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from client.errors import ClientError, InputError
 
@@ -29,7 +30,8 @@ def database_options(command: Callable[..., Any]) -> Callable[..., Any]:
         show_default=True,
         envvar="LOADMASTER_DATA_DIR",
         show_envvar=True,
-        help="The service's data directory, if its database is the file in there.",
+        help="The service's data directory, if its database is the file in there; given here, it "
+        "comes before LOADMASTER_DATABASE_URL.",
     )
     url = click.option(
         "--database-url",
@@ -62,12 +64,20 @@ def settings_of(data_dir: Path, database_url: str, *, must_exist: bool = True) -
 
     from app.settings import Settings
 
+    if _is_on_command_line("data_dir") and not _is_on_command_line("database_url"):
+        # What the command names comes before what the environment does.
+        database_url = ""
     settings = Settings(data_dir=data_dir, database_url=database_url)
     url = make_url(settings.resolved_database_url)
     is_file = url.get_backend_name() == "sqlite"
     if must_exist and is_file and not Path(str(url.database)).exists():
         raise InputError("--data-dir", f"there is no database {url.database}.", "Name another one.")
     return settings
+
+
+def _is_on_command_line(parameter: str) -> bool:
+    source = click.get_current_context().get_parameter_source(parameter)
+    return source is ParameterSource.COMMANDLINE
 
 
 def _first_line(error: Exception) -> str:
@@ -81,7 +91,12 @@ def database_commands() -> None:
 
 @database_commands.command("migrate")
 @click.option("--revision", default="head", show_default=True, help="Which schema.")
-@click.option("--down", is_flag=True, help="Go back to an older schema, which loses what it lacks.")
+@click.option(
+    "--down",
+    is_flag=True,
+    help="Go back to an older schema, which drops what it lacks: below 0005 keys, limits of "
+    "tenants, the audit log, webhooks and batches.",
+)
 @database_options
 def migrate_command(revision: str, down: bool, data_dir: Path, database_url: str) -> None:
     """Bring the schema up to date. Several may do it at once."""
@@ -89,10 +104,14 @@ def migrate_command(revision: str, down: bool, data_dir: Path, database_url: str
 
     settings = settings_of(data_dir, database_url, must_exist=False)
     with reported():
+        before = _tables(settings)
         try:
             (downgrade if down else upgrade)(settings, revision)
         except UnknownRevision as error:
             raise ClientError(str(error)) from error
+        dropped = sorted(before - _tables(settings))
+    if dropped:
+        click.echo(f"warning: dropped with all their rows: {', '.join(dropped)}", err=True)
     click.echo(f"the schema is at {_revision(settings)}")
 
 
@@ -150,6 +169,17 @@ def check_command(data_dir: Path, database_url: str) -> None:
     if faults:
         sys.exit(ClientError.exit_status)
     click.echo("nothing is wrong")
+
+
+def _tables(settings: Settings) -> set[str]:
+    from sqlalchemy import inspect
+
+    from app.database import Database
+
+    database = Database(settings)
+    tables = set(inspect(database.engine).get_table_names())
+    database.dispose()
+    return tables
 
 
 def _revision(settings: Settings) -> str:

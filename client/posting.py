@@ -13,7 +13,7 @@ import click
 from client.api import DEFAULT_SERVER, Document, LoadmasterClient
 from client.configuration import read_request, read_sharding_request, read_training_request
 from client.connecting import connect
-from client.errors import EXIT_INTERRUPTED
+from client.errors import EXIT_INTERRUPTED, InputError
 from client.options import FiniteFloatRange, posting_options
 from client.output import check_output
 from client.solving import answer_of, finish, terminal, time_limit_s, with_options
@@ -103,6 +103,12 @@ def shard_command(
     body = with_options(read_sharding_request(file), options)
     if devices is not None:
         body["devices"] = int(devices) if devices.isdecimal() else devices
+    if body.get("devices") is None:
+        raise InputError(
+            "devices",
+            "is missing.",
+            "Give --devices, or `devices` in the file, beside `graph` or `transformer`.",
+        )
     if alpha is not None:
         body["alpha"] = alpha
     _post(

@@ -93,14 +93,16 @@ def broker_url(folder: Path) -> str:
 
 
 def server_command(server: str, folder: Path, working_dir: Path) -> list[str]:
-    """Keeps nothing on disk: the database is the truth and lost messages are sent again."""
+    """Keeps its messages in a file while the service runs: those that are lost would be sent again,
+    but only once they have been missed for long."""
     options = {
         "--port": "0",
         "--unixsocket": str(folder / SOCKET_NAME),
         "--unixsocketperm": "700",
         "--dir": str(working_dir),
         "--save": "",
-        "--appendonly": "no",
+        "--appendonly": "yes",
+        "--appendfsync": "everysec",
         "--maxmemory-policy": "noeviction",
         "--daemonize": "no",
         "--logfile": "",

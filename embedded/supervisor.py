@@ -165,7 +165,9 @@ class Supervisor:
 
     def _start_broker(self, folder: Path, environment: dict[str, str]) -> None:
         working_dir = self._data.path / "broker"
-        working_dir.mkdir(exist_ok=True)
+        # A starting worker has everything sent anew that is queued.
+        shutil.rmtree(working_dir, ignore_errors=True)
+        working_dir.mkdir()
         command = broker.server_command(broker.find_server(), folder, working_dir)
         log = self._data.log_file("broker")
 

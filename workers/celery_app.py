@@ -68,9 +68,9 @@ def _configure_logging(**_: Any) -> None:
 
 def _show_metrics(**_: Any) -> None:
     metrics.worker_slots(runtime.capacity().concurrency)
-    port = runtime.settings().worker_metrics_port
-    if port:
-        serve_counts(port)
+    settings = runtime.settings()
+    if settings.worker_metrics_port:
+        serve_counts(settings.worker_metrics_host, settings.worker_metrics_port)
 
 
 def _require_shared_counts(**_: Any) -> None:

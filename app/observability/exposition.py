@@ -62,7 +62,7 @@ class Exposition:
         return generate_latest(self.registry)
 
 
-def serve_counts(port: int) -> None:
+def serve_counts(host: str, port: int) -> None:
     """Answer on a port of a process that has no other; for the counts alone, since every API
     process reads the rows."""
-    start_http_server(port, registry=Exposition().registry)
+    start_http_server(port, addr=host, registry=Exposition().registry)

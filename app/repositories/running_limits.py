@@ -8,10 +8,8 @@ from sqlalchemy import ColumnElement, func, or_, select
 from sqlalchemy.orm import Session
 
 from app.models import LONG, Solve, SolveState, Tenant
+from app.repositories.locks import lock_until_commit
 from app.settings import Settings
-
-LOCK_CLASS = 0x10AD
-"""Of the advisory locks taken here, among all of this database on PostgreSQL."""
 
 
 @dataclass(frozen=True)
@@ -67,14 +65,14 @@ class RunningLimits:
     def has_room(self, tenant: str, queue: str) -> bool:
         """Whether one more solve may run. Until the transaction ends nobody else is told so."""
         if queue == LONG and self._long is not None:
-            self._lock(f"queue {LONG}")
+            lock_until_commit(self._session, f"queue {LONG}")
             if self._running(Solve.queue == LONG) >= self._long:
                 return False
         own = self._session.scalar(select(Tenant.max_running).where(Tenant.name == tenant))
         limit = self._default if own is None else own
         if limit is None:
             return True
-        self._lock(f"tenant {tenant}")
+        lock_until_commit(self._session, f"tenant {tenant}")
         return self._running(Solve.tenant == tenant) < limit
 
     def rooms_to_run(self) -> Rooms:
@@ -105,9 +103,3 @@ class RunningLimits:
             taken = select(func.count()).where(counted, Solve.queue == LONG)
             long -= self._session.scalars(taken).one()
         return Rooms(self._default, rooms, long)
-
-    def _lock(self, name: str) -> None:
-        # On SQLite, a writing transaction excludes all others anyway.
-        if self._session.get_bind().dialect.name == "postgresql":
-            key = func.hashtext(name)
-            self._session.execute(select(func.pg_advisory_xact_lock(LOCK_CLASS, key)))

@@ -22,7 +22,6 @@ from app.errors import (
     TooManyQueued,
     UnsupportedMediaType,
 )
-from app.json_body import read_json_object
 from app.routes.conditional import (
     NOT_MODIFIED,
     PreconditionDep,
@@ -72,7 +71,7 @@ async def submit_batch(
     request: Request, caller: SubmitCaller, services: ServicesDep, manner: MannerDep
 ) -> Response:
     """Make a job of each of many requests, or, if one of them is wrong, of none."""
-    body = await read_json_object(request, services.settings.max_batch_body_bytes)
+    body = await services.bodies.json_object(request, services.settings.max_batch_body_bytes)
     batches, threads = services.batches, services.batch_threads
     if manner.validate_only:
         preview = await run_sync(partial(batches.preview, body), limiter=threads)

@@ -16,8 +16,8 @@ from app.errors import (
     MalformedBody,
     UnsupportedMediaType,
 )
-from app.json_body import read_json_object
 from app.routes.submitting import body_of
+from app.schemas.estimates import EstimateView
 from app.schemas.problems import problem_responses
 from planner.estimates.registry import REQUESTS
 
@@ -57,7 +57,7 @@ WORDS = {
 
 def _answer_of(name: str) -> Answer:
     async def answer(request: Request, services: ServicesDep) -> Response:
-        body = await read_json_object(request, services.settings.max_body_bytes)
+        body = await services.bodies.json_object(request, services.settings.max_body_bytes)
         return JSONResponse(await run_in_threadpool(services.estimates.answer, name, body))
 
     return answer
@@ -72,7 +72,10 @@ for _name, (_summary, _fields) in WORDS.items():
         description=_summary,
         openapi_extra=body_of(REQUESTS[_name].__name__),
         responses={
-            200: {"description": f"{_fields[0].upper()}{_fields[1:]}; `assumptions`; `warnings`."},
+            200: {
+                "model": EstimateView,
+                "description": f"{_fields[0].upper()}{_fields[1:]}; `assumptions`; `warnings`.",
+            },
             **problem_responses(
                 MalformedBody,
                 BodyTooLarge,

@@ -9,18 +9,19 @@ from fastapi import APIRouter, Depends, Header, Query
 from fastapi.concurrency import run_in_threadpool
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
-from app.dependencies import JobId, ReadCaller, ServicesDep
+from app.dependencies import IsAdmittedDep, JobId, ReadCaller, ServicesDep
 from app.errors import (
     DatabaseUnavailable,
     InvalidRequest,
     JobNotFound,
     JobOver,
     TooManyStreams,
+    TooManyStreamsOfTenant,
 )
 from app.observability import metrics
 from app.schemas.jobs import links_of
 from app.schemas.problems import problem_responses
-from app.services.events import JobEvent, Position, stream
+from app.services.events import JobEvent, News, Position, stream
 
 RETRY_MS = 2000
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
@@ -30,6 +31,7 @@ async def _events(
     job_id: JobId,
     caller: ReadCaller,
     services: ServicesDep,
+    is_admitted: IsAdmittedDep,
     log: Annotated[bool, Query(description="Tell the solver's log too.")] = False,
     last_event_id: Annotated[
         str | None, Header(description="Go on after the event with this id.")
@@ -37,22 +39,31 @@ async def _events(
 ) -> AsyncIterator[AsyncIterable[JobEvent]]:
     """Refuses before the response begins; the stream's place is free again when it has ended,
     however it ends."""
+
+    def since(position: Position) -> News:
+        return services.events.since(caller, job_id, position, with_log=log)
+
     position = Position.read(last_event_id)
-    news = await run_in_threadpool(services.events.since, caller, job_id, position, with_log=log)
+    news = await run_in_threadpool(since, position)
     if news.is_over and (position.is_start or not news.events):
         links = links_of(job_id)
         raise JobOver(
             f"Nothing follows. Its steps are at {links.progress}, its result at {links.result}."
         )
-    with services.follower.following(job_id) as watch:
-        yield stream(services.events, watch, caller, job_id, position, with_log=log)
+    with services.follower.following(caller.tenant, job_id) as watch:
+        yield stream(since, watch, position, is_admitted)
 
 
 @router.get(
     "/{job_id}/events",
     response_class=EventSourceResponse,
     responses=problem_responses(
-        InvalidRequest, JobNotFound, JobOver, TooManyStreams, DatabaseUnavailable
+        InvalidRequest,
+        JobNotFound,
+        JobOver,
+        TooManyStreamsOfTenant,
+        TooManyStreams,
+        DatabaseUnavailable,
     ),
 )
 async def stream_job_events(

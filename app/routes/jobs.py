@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Response
 from fastapi.concurrency import run_in_threadpool
@@ -105,11 +105,12 @@ async def get_job(
     "/{job_id}/result",
     responses={
         200: {
+            "model": dict[str, Any],
             "description": "Of a pipeline schedule `problem`, `schedule`, `comparison`, "
             "`certificate` and `provenance`; of a sharding plan `instance`, `plan`, `baselines`, "
             "`certificate` and `provenance`; of a training plan `plans`, `best`, `searched`, "
             "`dropped`, `certificate` and `provenance`; for an infeasible job `infeasibility` in "
-            "place of the plan; for a cancelled one the best plan found before it stopped."
+            "place of the plan; for a cancelled one the best plan found before it stopped.",
         },
         **NOT_MODIFIED,
         **problem_responses(

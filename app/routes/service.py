@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Response
 
 from app.dependencies import READ_ACCESS, ServicesDep
+from app.error_handlers import RETRY_AFTER_S
 from app.schemas.health import Liveness, Readiness
 from app.services.examples import ExampleKind, example_bodies
 from app.services.health import readiness
@@ -16,8 +17,9 @@ router = APIRouter(tags=["service"])
 
 @router.head("/healthz", include_in_schema=False)
 @router.get("/healthz")
-def get_liveness() -> Liveness:
+async def get_liveness() -> Liveness:
     """The process runs."""
+    # A coroutine, so that it waits for no thread.
     return Liveness()
 
 
@@ -30,6 +32,7 @@ def get_readiness(services: ServicesDep, response: Response) -> Readiness:
     ready = readiness(services.database, services.settings)
     if ready.status == "down":
         response.status_code = 503
+        response.headers["Retry-After"] = str(RETRY_AFTER_S)
     return ready
 
 

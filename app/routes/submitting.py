@@ -21,8 +21,8 @@ from app.errors import (
     TooManyQueued,
     UnsupportedMediaType,
 )
-from app.json_body import read_json_object
 from app.routes.answers import submitted
+from app.schemas.jobs import JobOver, Preview
 from app.schemas.problems import problem_responses
 from app.services.plan_requests import PlanRequests
 from app.services.submission import Made
@@ -77,8 +77,9 @@ def responses(preview: str) -> dict[int | str, dict[str, Any]]:
     """The answers of such a route; `preview` is what `validate_only` returns."""
     return {
         200: {
+            "model": JobOver | Preview,
             "description": "Over already (a stored result, or the wait sufficed): `id`, `state`, "
-            f"`cache`, `links` and `result` (or `error`). With `validate_only`: {preview}."
+            f"`cache`, `links` and `result` (or `error`). With `validate_only`: {preview}.",
         },
         **problem_responses(
             MalformedBody,
@@ -101,7 +102,7 @@ async def submit(
     manner: Manner,
 ) -> Response:
     """Make a job of a request, and wait for it if that is asked for."""
-    body = await read_json_object(request, services.settings.max_body_bytes)
+    body = await services.bodies.json_object(request, services.settings.max_body_bytes)
     if manner.validate_only:
         return JSONResponse(await run_in_threadpool(plans.preview, body))
     made = await run_in_threadpool(

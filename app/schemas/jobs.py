@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field, RootModel
 
 from app.models import SolveState
 from app.root_path import public_path
@@ -119,6 +120,26 @@ class Accepted(BaseModel):
     queue_position: int | None
     enqueued_at: datetime
     links: Links
+
+
+class JobOver(BaseModel):
+    """A job that is over by the time its request is answered, with its result or its error."""
+
+    id: str
+    state: SolveState
+    cache: str
+    links: Links
+    result: dict[str, Any] | None = Field(description="As at the address of the result.")
+    error: dict[str, Any] | None = Field(
+        default=None, description="`code` and `detail` of a solve that failed."
+    )
+
+
+class Preview(RootModel[dict[str, Any]]):
+    """What a request resolves to."""
+
+    # Not an answer about a job.
+    model_config = ConfigDict(json_schema_extra={"not": {"required": ["state"]}})
 
 
 def links_of(job_id: str) -> Links:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 from datetime import datetime
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 
@@ -16,6 +16,12 @@ from planner.documents import Refused
 SECRET_PREFIX = "whsec_"
 """Begins a secret that is bytes, written in base64, as Standard Webhooks has it."""
 SHORTEST_SECRET = 16
+LONGEST_SECRET = 200
+# Its length is checked below: pydantic's own complaint would count "items".
+Secret = Annotated[
+    SecretStr,
+    Field(json_schema_extra={"minLength": SHORTEST_SECRET, "maxLength": LONGEST_SECRET}),
+]
 
 
 class WebhookFields(BaseModel):
@@ -29,18 +35,23 @@ class WebhookFields(BaseModel):
         description="http or https, on port 80, 443 or 1024 and above; addresses that are not "
         "public are refused unless the service allows them.",
     )
-    secret: SecretStr | None = Field(
+    secret: Secret | None = Field(
         default=None,
-        min_length=SHORTEST_SECRET,
-        max_length=200,
         description="Signs what is sent: text, or `whsec_` and base64. Left out, the service's "
         "own secret signs.",
     )
 
     @field_validator("secret")
     @classmethod
-    def _is_base64_where_it_says_so(cls, secret: SecretStr | None) -> SecretStr | None:
-        if secret is not None and len(signing_key(secret.get_secret_value())) < SHORTEST_SECRET:
+    def _is_well_formed(cls, secret: SecretStr | None) -> SecretStr | None:
+        if secret is None:
+            return secret
+        if not SHORTEST_SECRET <= len(secret) <= LONGEST_SECRET:
+            raise Refused(
+                f"has {len(secret)} characters",
+                f"Give {SHORTEST_SECRET} to {LONGEST_SECRET} characters.",
+            )
+        if len(signing_key(secret.get_secret_value())) < SHORTEST_SECRET:
             raise Refused(
                 f"has fewer than {SHORTEST_SECRET} bytes or is not base64",
                 f"After `{SECRET_PREFIX}` give the base64 of at least {SHORTEST_SECRET} bytes.",

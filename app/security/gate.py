@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fastapi.concurrency import run_in_threadpool
+from starlette.datastructures import Headers
 from starlette.types import Scope as RequestScope
 
 from app.callers import ANYBODY, Caller
@@ -33,6 +34,11 @@ class Gate:
         if key is None:
             self._count(request, _client(request), self._requests_per_minute)
             raise _not_authenticated("Send a key: `Authorization: Bearer lm_…`.")
+        if len(Headers(scope=request).getlist("authorization")) > 1:
+            self._count(request, _client(request), self._requests_per_minute)
+            raise _not_authenticated(
+                "Send a single Authorization header field.", ', error="invalid_request"'
+            )
         is_known, visitor = self._doorkeeper.remembered(key)
         if not is_known:
             visitor = await run_in_threadpool(self._doorkeeper.look_up, key)

@@ -172,4 +172,7 @@ def _has_key_in_address(query: bytes) -> bool:
     if not query:
         return False
     pairs = parse_qsl(query.decode("latin-1"), keep_blank_values=True)
-    return any(name.lower() in NAMES_OF_KEYS or holds_key(value) for name, value in pairs)
+    return any(
+        name.lower() in NAMES_OF_KEYS or holds_key(name) or holds_key(value)
+        for name, value in pairs
+    )

@@ -70,6 +70,7 @@ class Batches:
         self, caller: Caller, body: Mapping[str, Any], *, fresh: bool, idempotency_key: str | None
     ) -> Made:
         """Make the batch and its jobs, unless this request has come before under this key."""
+        self._check_count(body)
         key = RequestKey.of(idempotency_key, kind=BATCH, body=body, fresh=fresh)
         made = self._submission.made_before(caller.tenant, key)
         if made is not None:
@@ -81,6 +82,7 @@ class Batches:
 
     def preview(self, body: Mapping[str, Any]) -> BatchPreview:
         """What would be taken on; nothing is queued."""
+        self._check_count(body)
         batch, wanted = self._read(body)
         return BatchPreview(
             requests=[
@@ -140,8 +142,8 @@ class Batches:
                 raise BatchNotFound(f"There is no batch {batch_id}.")
             return batch, BatchRepository(session).rows(batch_id)
 
-    def _read(self, body: Mapping[str, Any]) -> tuple[BatchRequest, list[Wanted]]:
-        """All requests, resolved. Raises `InvalidRequest` that names what is wrong with each."""
+    def _check_count(self, body: Mapping[str, Any]) -> None:
+        """Before anything looks at the requests themselves."""
         posted = body.get("requests")
         if isinstance(posted, list) and len(posted) > self._settings.max_batch_requests:
             raise LimitExceeded.of(
@@ -149,6 +151,9 @@ class Batches:
                 f"{len(posted)} requests are too many.",
                 f"Give at most {self._settings.max_batch_requests}.",
             )
+
+    def _read(self, body: Mapping[str, Any]) -> tuple[BatchRequest, list[Wanted]]:
+        """All requests, resolved. Raises `InvalidRequest` that names what is wrong with each."""
         batch = read_fields(BatchRequest, body)
         wanted: list[Wanted] = []
         errors: list[FieldError] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,6 +23,8 @@ MOST_STEPS, MOST_LINES = 500, 1000
 """What is read at a time."""
 LONGEST_STREAM_S = 600.0
 UNREACHABLE_PAUSE_S = 2.0
+LOOK_AT_KEY_EVERY_S = 1.0
+"""A look costs nothing while the process remembers the key."""
 END = "end"
 _ID = re.compile(r"(\d{1,9})-(\d{1,9})-([0-9a-f]*|end)")
 
@@ -78,6 +80,11 @@ class News:
     goes_on: bool
 
 
+NO_NEWS = News((), is_over=False, goes_on=False)
+IsAdmitted = Callable[[], Awaitable[bool]]
+"""Whether whoever asked would still be let in."""
+
+
 class JobEvents:
     """Reads the news of jobs."""
 
@@ -123,43 +130,42 @@ def _events(
 
 
 async def stream(
-    events: JobEvents,
-    watch: Watch,
-    caller: Caller,
-    job_id: str,
-    position: Position,
-    *,
-    with_log: bool,
+    since: Callable[[Position], News], watch: Watch, position: Position, is_admitted: IsAdmitted
 ) -> AsyncIterator[JobEvent]:
     """The events of a job until it is over; or until a `reconnect`, which asks the client to come
-    again with the id of its last event: when the service ends, and after ten minutes.
+    again with the id of its last event: when the service ends, when the key it came with no
+    longer holds, and after ten minutes.
 
     Between events it holds neither a thread nor a connection.
     """
     ends = time.monotonic() + LONGEST_STREAM_S
+    has_to_read = True
     while not watch.is_ended:
-        pause_s = ends - time.monotonic()
+        pause_s, news = LOOK_AT_KEY_EVERY_S, NO_NEWS
         try:
-            news = await run_in_threadpool(
-                events.since, caller, job_id, position, with_log=with_log
-            )
+            if not await is_admitted():
+                yield _reconnect("the key is no longer valid", position)
+                return
+            if has_to_read:
+                news = await run_in_threadpool(since, position)
+                has_to_read = news.goes_on
         except UNREACHABLE:
-            pause_s = min(pause_s, UNREACHABLE_PAUSE_S)
+            pause_s, has_to_read = UNREACHABLE_PAUSE_S, True
         except JobNotFound:
             yield _reconnect("the job was removed", position)
             return
-        else:
-            for event in news.events:
-                yield event
-                position = event.position
-            if news.goes_on:
-                continue
-            if news.is_over:
-                return
-        if pause_s <= 0:
+        for event in news.events:
+            yield event
+            position = event.position
+        if news.goes_on:
+            continue
+        if news.is_over:
+            return
+        left_s = ends - time.monotonic()
+        if left_s <= 0:
             yield _reconnect("the stream has lasted long enough", position)
             return
-        await watch.wait(pause_s)
+        has_to_read |= await watch.wait(min(pause_s, left_s))
     yield _reconnect("the service ends", position)
 
 

@@ -13,8 +13,9 @@ from typing import Any
 from fastapi.concurrency import run_in_threadpool
 
 from app.database import UNREACHABLE, Database
-from app.errors import TooManyStreams
+from app.errors import TooManyStreams, TooManyStreamsOfTenant
 from app.repositories.job_rows import JobReader
+from app.settings import Settings
 
 logger = logging.getLogger(__name__)
 
@@ -29,18 +30,22 @@ Mark = tuple[Any, ...]
 class Watch:
     """One stream's wait for news of its job."""
 
-    def __init__(self) -> None:
+    def __init__(self, tenant: str) -> None:
+        self.tenant = tenant
         self._news = asyncio.Event()
         self.is_ended = False
 
-    async def wait(self, seconds: float) -> None:
-        """Return once there may be news, the service ends or the time has passed."""
+    async def wait(self, seconds: float) -> bool:
+        """Return once there may be news, the service ends or the time has passed; the latter is
+        False."""
         try:
             async with asyncio.timeout(seconds):
                 await self._news.wait()
         except TimeoutError:
             pass
+        is_told = self._news.is_set()
         self._news.clear()
+        return is_told
 
     def tell(self) -> None:
         """There may be news."""
@@ -52,12 +57,22 @@ class Watch:
         self._news.set()
 
 
+def most_of_a_tenant(settings: Settings) -> int:
+    """How many streams of a process one tenant may hold. Without keys there is one tenant."""
+    if settings.max_streams_per_tenant is not None:
+        return settings.max_streams_per_tenant
+    if settings.authentication == "off":
+        return settings.max_streams
+    return (settings.max_streams + 1) // 2
+
+
 class Follower:
     """Looks at the followed jobs while there are any, and wakes those whose job has changed."""
 
-    def __init__(self, database: Database, max_streams: int) -> None:
+    def __init__(self, database: Database, settings: Settings) -> None:
         self._database = database
-        self._max_streams = max_streams
+        self._max_streams = settings.max_streams
+        self._max_of_tenant = most_of_a_tenant(settings)
         self._watches: dict[str, set[Watch]] = {}
         self._marks: dict[str, Mark] = {}
         self._polling: asyncio.Task[None] | None = None
@@ -69,14 +84,21 @@ class Follower:
         return sum(map(len, self._watches.values()))
 
     @contextmanager
-    def following(self, job_id: str) -> Iterator[Watch]:
-        """Follow a job. Raises `TooManyStreams` where this process has as many as it may."""
+    def following(self, tenant: str, job_id: str) -> Iterator[Watch]:
+        """Follow a job. Raises `TooManyStreams` where this process has as many as it may, and
+        `TooManyStreamsOfTenant` where the tenant has its share of them."""
         if self.streams >= self._max_streams or self._is_closed:
             raise TooManyStreams(
                 "Poll the job instead, or try again later.",
                 headers={"Retry-After": str(RETRY_AFTER_S)},
             )
-        watch = Watch()
+        if self._streams_of(tenant) >= self._max_of_tenant:
+            raise TooManyStreamsOfTenant(
+                f"At most {self._max_of_tenant} streams of a tenant may be open here; close one, "
+                "or poll the job instead.",
+                headers={"Retry-After": str(RETRY_AFTER_S)},
+            )
+        watch = Watch(tenant)
         self._watches.setdefault(job_id, set()).add(watch)
         if self._polling is None:
             # In a context of its own: it outlives the request that happened to come first.
@@ -100,6 +122,11 @@ class Follower:
         if self._polling is not None:
             self._polling.cancel()
             await asyncio.gather(self._polling, return_exceptions=True)
+
+    def _streams_of(self, tenant: str) -> int:
+        return sum(
+            watch.tenant == tenant for watches in self._watches.values() for watch in watches
+        )
 
     def _leave(self, job_id: str, watch: Watch) -> None:
         watches = self._watches[job_id]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlalchemy.orm import Session
 
 from app.errors import TooManyQueued
+from app.repositories.locks import lock_until_commit
 from app.repositories.tenants import TenantRepository
 from app.settings import Settings
 
@@ -19,6 +20,9 @@ def check_queued(session: Session, tenant: str, settings: Settings) -> None:
     most = settings.max_queued_per_tenant if own is None else own.max_queued
     if most is None:
         most = settings.max_queued_per_tenant
+    # Without it two transactions would each count all but the other's solves. It comes after all
+    # locks of rows, so that whoever holds it waits for nobody.
+    lock_until_commit(session, f"queued of {tenant}")
     if tenants.queued(tenant) > most:
         raise TooManyQueued(
             f"At most {most} solves of a tenant may wait; post again when some have begun, or "

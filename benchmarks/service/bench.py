@@ -1,37 +1,44 @@
-"""The services that are measured: PostgreSQL or SQLite, Valkey, a worker, and three APIs."""
+"""The services that are measured: a database, Valkey, a worker, two APIs and the bare route."""
 
 from __future__ import annotations
 
 import json
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import httpx
 
-from benchmarks.service import stamping_solver
-from tests.integration.topology import Member, Topology
+from benchmarks.common import FOLDER
+from benchmarks.service import bare, stamping_solver
+from benchmarks.service.load import Load
+from tests.integration.topology import Member, Topology, free_port
 
 ADDRESS = "/v1/pipeline-schedules"
 WITH_KEYS, WITHOUT_KEYS, BARE = "keys", "no keys", "bare route"
-DATABASES = ("SQLite", "PostgreSQL")
-EXAMPLE = Path("planner/examples/gpt-14.2b-8xA100-40GB.json")
-ANY_NUMBER = "1000000000"
+SQLITE, POSTGRESQL = "SQLite", "PostgreSQL"
+ROOT = FOLDER.parent
+EXAMPLE = ROOT / "planner" / "examples" / "gpt-14.2b-8xA100-40GB.json"
 PATIENCE_S = 120.0
 
 
 @dataclass
 class Bench:
-    """The addresses, a key, and three jobs: one that is over, one that runs, one that waits."""
+    """Processes and ports of the servers, a key, and a job that is over and one that runs."""
 
+    pids: dict[str, int]
     ports: dict[str, int]
     key: str
     jobs: dict[str, str] = field(default_factory=dict)
     _number: int = 0
+
+    def load(self, server: str, concurrency: int, seconds: float, request: str) -> Load:
+        """That many ask this server for so long."""
+        return Load(self.pids[server], self.ports[server], request, concurrency, seconds)
 
     def request(self, server: str, method: str, path: str, body: Any = None) -> str:
         """The text of a request."""
@@ -86,19 +93,40 @@ def wait_until(client: httpx.Client, job_id: str, state: str) -> None:
 @contextmanager
 def started(database: str) -> Iterator[Bench]:
     """Everything, on this database, until the end of the block."""
-    environment = {
+    with tempfile.TemporaryDirectory(prefix="lm-") as folder:
+        environment = _environment()
+        if database == SQLITE:
+            environment["LOADMASTER_DATABASE_URL"] = f"sqlite:///{folder}/loadmaster.db"
+        with _measured(environment) as bench:
+            yield bench
+
+
+@contextmanager
+def _measured(environment: dict[str, str]) -> Iterator[Bench]:
+    topology = Topology(apis=2, workers=1, environment=environment)
+    with_keys, without_keys = topology.members["api-1"], topology.members["api-2"]
+    without_keys.environment |= {"LOADMASTER_AUTHENTICATION": "off"}
+    port = free_port()
+    command = [sys.executable, "-m", "uvicorn", "--factory", f"{bare.__name__}:create_app"]
+    command += ["--port", str(port), "--no-access-log"]
+    topology.members[BARE] = Member(BARE, topology.folder, command, with_keys.environment)
+    topology.urls[BARE] = f"http://127.0.0.1:{port}"
+    with topology:
+        names = {WITH_KEYS: "api-1", WITHOUT_KEYS: "api-2", BARE: BARE}
+        ports = {name: int(topology.urls[own].rpartition(":")[2]) for name, own in names.items()}
+        made = topology.run("api", "loadmaster", "keys", "create", "--name", "benchmark")
+        pids = {name: topology.members[own].pid for name, own in names.items()}
+        bench = Bench(pids, ports, made.split()[-1])
+        bench.prepare()
+        yield bench
+
+
+def _environment() -> dict[str, str]:
+    return {
         "LOADMASTER_SOLVER_COMMAND": json.dumps([sys.executable, "-m", stamping_solver.__name__]),
         # Two slots on two cores: the solve that runs for ever takes one.
         "LOADMASTER_SOLVER_THREADS": "1",
-        "LOADMASTER_REQUESTS_PER_MINUTE": ANY_NUMBER,
-        "LOADMASTER_METRICS_PUBLIC": "true",
+        # The limit is counted, and not reached.
+        "LOADMASTER_REQUESTS_PER_MINUTE": str(10**9),
+        "PYTHONPATH": str(ROOT),
     }
-    topology = Topology(apis=2, workers=1, environment=environment)
-    on_sqlite = {"LOADMASTER_DATABASE_URL": f"sqlite:///{topology.folder}/loadmaster.db"}
-    if database == "SQLite":
-        topology.use(on_sqlite)
-    names = {WITH_KEYS: "api-1", WITHOUT_KEYS: "api-2", BARE: "bare"}
-    topology.members["api-2"].environment["LOADMASTER_AUTHENTICATION"] = "off"
-    ...
-    with topology:
-        yield Bench({}, "")

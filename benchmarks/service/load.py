@@ -8,25 +8,29 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import uvloop
 
 HEAD_END = b"\r\n\r\n"
 LENGTH = b"content-length:"
 WARM_UP_S = 0.5
+PATIENCE_S = 60.0
 
 
 @dataclass(frozen=True)
 class Load:
-    """Which request (its text), to which port of this machine, on how many connections at once."""
+    """Which request (its text), to which process and port, on how many connections at once."""
 
+    pid: int
     port: int
     request: str
     concurrency: int
@@ -45,8 +49,8 @@ class _Connection(asyncio.Protocol):
         self._buffer = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.WriteTransport)
-        self._transport = transport
+        # uvloop's transports are no subclasses of asyncio's.
+        self._transport = cast(asyncio.WriteTransport, transport)
         self._send()
 
     def data_received(self, data: bytes) -> None:
@@ -94,12 +98,13 @@ async def _ask(load: Load, seconds: float) -> list[_Connection]:
 
 
 async def _measure(load: Load) -> dict[str, Any]:
-    await _ask(load, WARM_UP_S)
+    warm_up = await _ask(load, WARM_UP_S)
     connections = await _ask(load, load.seconds)
     times_s = [seconds for connection in connections for seconds in connection.times_s]
     statuses = sum((connection.statuses for connection in connections), Counter[int]())
     return {
         **summary(times_s),
+        "warm_up": sum(len(connection.times_s) for connection in warm_up),
         "per_s": round(len(times_s) / load.seconds, 1),
         "statuses": {str(status): count for status, count in sorted(statuses.items())},
     }
@@ -117,16 +122,25 @@ def summary(times_s: Sequence[float]) -> dict[str, Any]:
 
 
 def measure(load: Load) -> dict[str, Any]:
-    """What a process of its own measures."""
+    """What a process of its own measures, and what the server takes of a core per answer."""
+    before_s = cpu_s(load.pid)
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.service.load"],
         input=json.dumps(asdict(load)),
         stdout=subprocess.PIPE,
         text=True,
         check=True,
+        timeout=load.seconds + PATIENCE_S,
     )
     measured: dict[str, Any] = json.loads(done.stdout)
-    return measured
+    answers = measured.pop("warm_up") + measured["count"]
+    return {**measured, "cpu_ms": round(1000 * (cpu_s(load.pid) - before_s) / answers, 3)}
+
+
+def cpu_s(pid: int) -> float:
+    """Seconds of cores that a process has had."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 if __name__ == "__main__":

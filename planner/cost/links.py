@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import chain
 
 from planner.cost.degrees import Degrees
 from planner.cost.hardware import Cluster
-from planner.cost.routes import TIERS, Tier, tier_between
+from planner.cost.routes import Tier
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +36,7 @@ def find_host_links(cluster: Cluster, degrees: Degrees) -> HostLinks:
     sharers = 1
     for rank in range(degrees.pipeline):
         here: dict[tuple[int, int], int] = {}
-        for gpu in degrees.gpus_of_rank(rank):
+        for gpu in _telling(degrees.gpus_of_rank(rank), cluster.gpus_per_node):
             node, local = divmod(gpu, cluster.gpus_per_node)
             switch = (node, cluster.switch_of[local])
             here[switch] = here.get(switch, 0) + 1
@@ -65,10 +67,29 @@ def find_host_links(cluster: Cluster, degrees: Degrees) -> HostLinks:
     )
 
 
+def _telling(gpus: range, gpus_per_node: int) -> Iterable[int]:
+    """Those of the first and last nodes: all nodes between are this rank's alone and alike."""
+    if len(gpus) <= 3 * gpus_per_node:
+        return gpus
+    return chain(gpus[: 2 * gpus_per_node], gpus[-gpus_per_node:])
+
+
 def rank_tier(cluster: Cluster, degrees: Degrees, rank: int, other: int) -> Tier:
     """The widest tier that the transfers between two pipeline ranks cross.
 
     Each GPU talks to its counterpart; one pair that crosses makes the transfer as slow.
     """
-    pairs = zip(degrees.gpus_of_rank(rank), degrees.gpus_of_rank(other), strict=True)
-    return max((tier_between(cluster, left, right) for left, right in pairs), key=TIERS.index)
+    gpus, others = sorted(
+        (degrees.gpus_of_rank(rank), degrees.gpus_of_rank(other)), key=lambda own: own.start
+    )
+    distance = others.start - gpus.start
+    if _leaves_block(gpus, distance, cluster.gpus_per_rack):
+        return Tier.ACROSS_RACKS
+    return Tier.RACK if _leaves_block(gpus, distance, cluster.gpus_per_node) else Tier.NODE
+
+
+def _leaves_block(gpus: range, distance: int, size: int) -> bool:
+    """Whether any of consecutive GPUs is in another block of so many than the one so far on."""
+    first, last = gpus[0], gpus[-1]
+    furthest_in_block = last % size if first // size == last // size else size - 1
+    return furthest_in_block + distance >= size

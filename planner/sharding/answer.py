@@ -7,7 +7,7 @@ from typing import Any
 
 from planner.sharding.certificate import certificate_of, gap
 from planner.sharding.pareto import FrontPoint
-from planner.sharding.plan_document import plan_details, swept
+from planner.sharding.plan_document import plan_document, swept
 from planner.sharding.provenance import provenance_of
 from planner.sharding.spec import ShardingSpec
 from planner.sharding.stage_answer import StageAnswer
@@ -72,12 +72,9 @@ def infeasible_answer(spec: ShardingSpec, answer: StageAnswer, seconds: float) -
 
 def stage_document(spec: ShardingSpec, answer: StageAnswer) -> dict[str, Any]:
     """Everything about one stage's plan, but for how it came about."""
-    found = answer.found
-    plan = found.plan
-    assert plan is not None
     document: dict[str, Any] = {
-        "instance": found.instance.to_document(),
-        "plan": plan.to_document() | plan_details(spec, answer),
+        "instance": answer.found.instance.to_document(),
+        "plan": plan_document(spec, answer),
         "baselines": answer.baselines,
         "certificate": certificate_of(answer),
     }
@@ -89,9 +86,7 @@ def stage_document(spec: ShardingSpec, answer: StageAnswer) -> dict[str, Any]:
             **document,
         }
     if answer.sweep:
-        document["sweep"] = [
-            swept(spec, answer.formulation, alpha, own) for alpha, own in answer.sweep
-        ]
+        document["sweep"] = [swept(spec, answer, alpha, own) for alpha, own in answer.sweep]
     if answer.pareto is not None:
         document["pareto"] = [_point(point, answer.limit_bytes) for point in answer.pareto]
         document["pareto_complete"] = answer.pareto_is_complete

@@ -3,12 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
-from planner.sharding.instance import Plan
+from planner.sharding.instance import Plan, PlanStatus
+from planner.sharding.planning import Found
 from planner.sharding.proof import agrees, is_better
 from planner.sharding.stage_answer import StageAnswer
 from planner.sharding.verify import VERIFIER, find_violations
+
+
+@dataclass(frozen=True, slots=True)
+class Proven:
+    """What is proven of a plan among all whose predicted peak fits into a device.
+
+    `status` is what plan and instance show by themselves, without any peak: that a plan is the best
+    whose peak fits does not make it the optimum of an instance that knows of none.
+    """
+
+    is_best: bool
+    status: PlanStatus
+    lower_bound: float | None
+    gap: float | None
+
+
+def proven_of(found: Found, limit_bytes: int | None) -> Proven:
+    """Where a plan was found: what is proven if a device has `limit_bytes`."""
+    plan = found.plan
+    assert plan is not None
+    bound = _bound_of_all_that_fit(found, limit_bytes)
+    is_optimum = plan.status == "optimal"
+    is_bound_met = bound is not None and agrees(bound, plan.objective)
+    return Proven(
+        is_best=is_bound_met and (is_optimum or found.compared_peaks > 0),
+        status="optimal" if is_bound_met and is_optimum else "feasible",
+        lower_bound=bound,
+        gap=gap(plan.objective, bound),
+    )
 
 
 def certificate_of(answer: StageAnswer) -> dict[str, Any]:
@@ -20,16 +51,14 @@ def certificate_of(answer: StageAnswer) -> dict[str, Any]:
     found, limit_bytes, proof = answer.found, answer.limit_bytes, answer.proof
     plan, apart = found.plan, answer.layers_apart
     assert plan is not None
-    lower_bound = _bound_of_all_that_fit(answer, plan)
-    is_best = plan.status == "optimal" or found.compared_peaks > 0
-    is_proven = is_best and lower_bound is not None and agrees(lower_bound, plan.objective)
+    proven = proven_of(found, limit_bytes)
     return {
         "verified": not find_violations(found.instance, plan),
         "verifier": VERIFIER,
-        "proven_optimal": is_proven,
+        "proven_optimal": proven.is_best,
         "objective": plan.objective,
-        "lower_bound": lower_bound,
-        "gap": gap(plan.objective, lower_bound),
+        "lower_bound": proven.lower_bound,
+        "gap": proven.gap,
         "proof": None if proof is None else {"ilp": proof.ilp, "elimination": proof.elimination},
         "fits": limit_bytes is None
         or (plan.memory_bytes <= limit_bytes and (found.peak_bytes or 0) <= limit_bytes),
@@ -38,12 +67,12 @@ def certificate_of(answer: StageAnswer) -> dict[str, Any]:
     }
 
 
-def _bound_of_all_that_fit(answer: StageAnswer, plan: Plan) -> float | None:
+def _bound_of_all_that_fit(found: Found, limit: int | None) -> float | None:
     """The plan's bound, unless it only holds for plans that keep less than the devices have, so
     that what is needed for a moment fits on top: others that keep more may fit as well. The plan's
     objective where the cheapest plans were looked at in order, peaks included."""
-    found, limit = answer.found, answer.limit_bytes
-    kept = found.instance.device_memory_bytes
+    plan, kept = found.plan, found.instance.device_memory_bytes
+    assert plan is not None
     if found.compared_peaks:
         return plan.objective
     if limit is None or kept is None or kept >= limit:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from planner.sharding.build import Formulation
+from planner.sharding.certificate import proven_of
 from planner.sharding.instance import totals
 from planner.sharding.least_memory import least_memory
 from planner.sharding.planning import Found
@@ -44,7 +45,9 @@ def explain(
     own = totals(found.instance, found.plan.choice)
     other = totals(with_it.instance, with_it.plan.choice)
     more = with_it.plan.objective - found.plan.objective
-    is_proven = with_it.plan.status == "optimal" and found.plan.status == "optimal"
+    is_proven = all(proven_of(one, limit_bytes).is_best for one in (found, with_it))
+    allowed_bytes = found.instance.device_memory_bytes
+    keeps_more = allowed_bytes is not None and other.memory_bytes > allowed_bytes
     return {
         **described,
         "possible": True,
@@ -57,7 +60,12 @@ def explain(
         "memory_bytes_difference": other.memory_bytes - own.memory_bytes,
         "reason": "the plan has it"
         if set(had) == {question.strategy}
-        else _reason(more / max(1.0, abs(found.plan.objective)), is_proven, is_restricted),
+        else _reason(
+            more / max(1.0, abs(found.plan.objective)),
+            is_proven=is_proven,
+            is_restricted=is_restricted,
+            keeps_more=keeps_more,
+        ),
         "strategies": [
             formulation.strategies[number][chosen].name
             for number, chosen in enumerate(with_it.plan.choice)
@@ -74,14 +82,15 @@ def _described(question: Question) -> dict[str, Any]:
     return {"operator": question.operator, "strategy": question.strategy}
 
 
-def _reason(more: float, is_proven: bool, is_restricted: bool) -> str:
+def _reason(more: float, *, is_proven: bool, is_restricted: bool, keeps_more: bool) -> str:
+    best = "the best plan with it" if is_proven else "the best plan found with it"
     if more > SAME_WITHIN:
-        return "the best plan with it costs more"
+        return f"{best} costs more"
     if more >= -SAME_WITHIN:
-        return "the best plan with it is as good: the plan is one of several"
+        return f"{best} is as good: the plan is one of several"
     if is_restricted:
         return "a plan with it costs less, which pins or prohibitions rule out"
-    if not is_proven:
-        return "a plan with it costs less, which was not found in time"
-    # The plan had to keep less than that one, for the sake of what it needs for a moment.
-    return "a plan with it costs less, which keeps more than the plan was allowed to"
+    if keeps_more:
+        # The plan had to keep less than that one, for the sake of what it needs for a moment.
+        return "a plan with it costs less, which keeps more than the plan was allowed to"
+    return "a plan with it costs less, which was not found in time"

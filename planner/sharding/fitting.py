@@ -22,6 +22,8 @@ FEW_PLANS = 10_000
 """Of these all are looked at."""
 MOST_IN_ORDER = 2_000
 """Plans that are looked at in order where there are more: a second for one layer."""
+LONG_MOST_IN_ORDER, LONG_MOST_PEAKS = 20_000, 30_000
+"""The same, and the peaks that local search predicts, where nothing was found before."""
 IN_ORDER_SHARE = 0.4
 """Of the time, as long as local search may still be needed."""
 
@@ -75,16 +77,35 @@ class Fitting:
                 self.compared = self._looked_at
         return tried.best
 
-    def _look_in_order(self) -> None:
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether none fits of all plans that keep no more than the limit."""
+        return self._tried.best is None and self.bound == math.inf
+
+    def run_longer(self, starts: Sequence[Choice], deadline: float) -> Choice | None:
+        """Go on until a later deadline where no plan that fits was found: by local search from the
+        plan on that needs least, then with more plans in order; where there are few, with all."""
+        tried = self._tried
+        tried.deadline = deadline
+        if not self._is_few:
+            nearest = [] if tried.least_needed is None else [tried.least_needed]
+            FittingSearch(tried, LONG_MOST_PEAKS).run([*nearest, *starts])
+        if tried.best is None and not tried.is_over():
+            self._looked_at = 0
+            self._look_in_order(LONG_MOST_IN_ORDER, share=1.0)
+        return tried.best
+
+    def _look_in_order(self, most: int | None = None, share: float = IN_ORDER_SHARE) -> None:
         """Look at the cheapest plans until one fits, or none that is left is better than the best
         so far."""
         tried = self._tried
-        instance, most, until = self._instance, MOST_IN_ORDER, tried.deadline
+        instance, until = self._instance, tried.deadline
+        most = most or MOST_IN_ORDER
         if self._is_few:
             # All are looked at: those that keep too much count as well for the least needed.
             instance, most = replace(instance, device_memory_bytes=None), FEW_PLANS
         else:
-            until -= (1 - IN_ORDER_SHARE) * (until - time.monotonic())
+            until -= (1 - share) * (until - time.monotonic())
         try:
             in_order = CheapestFirst(instance, lambda: tried.is_over(until))
         except TooLarge:

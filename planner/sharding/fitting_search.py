@@ -40,13 +40,13 @@ class FittingSearch:
     needs at most.
     """
 
-    def __init__(self, tried: Tried) -> None:
+    def __init__(self, tried: Tried, most_peaks: int = MOST_PEAKS) -> None:
         self._tried = tried
         self._instance = tried.instance
         self._costs = CostTables(tried.instance)
         self._weights = Weights(1.0, tried.instance.alpha)
         self._own = self._costs.weighted(self._weights)
-        self._most_peaks = tried.peaks_known + MOST_PEAKS
+        self._most_peaks = tried.peaks_known + most_peaks
 
     def run(self, starts: Sequence[Choice]) -> None:
         """Search from these plans on, as long as there is time and it helps."""

@@ -40,16 +40,20 @@ def front(
     limit_bytes: int | None,
     options: SolveOptions,
     budget: Budget,
+    *,
+    is_lowered: bool = False,
 ) -> tuple[tuple[FrontPoint, ...], bool]:
     """All points by rising redundancy, and whether these are all there are.
 
-    `limit_bytes` is what a plan may keep. Elimination gives the front of all plans. Where a point
-    of that does not fit, or where the graph is too dense for elimination, the ILP finds the next
-    one that does (the epsilon-constraint method, Haimes et al. 1971): least redundancy under a
-    limit on communication, then least communication at that redundancy. Raises `Interrupted` if
-    told to stop before there is an ILP.
+    `limit_bytes` is what a plan may keep; `is_lowered` says that it is less than the devices have,
+    so that others which keep more may fit as well: then only points of the front of all plans are
+    proven, and all there are only if each of those keeps no more. Elimination gives the front of
+    all plans. Where a point of that does not fit, or where the graph is too dense for elimination,
+    the ILP finds the next one that does (the epsilon-constraint method, Haimes et al. 1971): least
+    redundancy under a limit on communication, then least communication at that redundancy. Raises
+    `Interrupted` if told to stop before there is an ILP.
     """
-    return _Front(formulation, limit_bytes, options, budget).run()
+    return _Front(formulation, limit_bytes, options, budget, is_lowered).run()
 
 
 class _Front:
@@ -61,9 +65,12 @@ class _Front:
         limit_bytes: int | None,
         options: SolveOptions,
         budget: Budget,
+        is_lowered: bool,
     ) -> None:
         self._formulation = formulation
         self._limit = limit_bytes
+        self._is_lowered = is_lowered
+        self._has_searched = False
         # A point within a gap of the front is none of it.
         self._options = replace(options, mip_gap=0.0)
         self._budget = budget
@@ -87,6 +94,8 @@ class _Front:
                 point, is_end = self._solved(reduced, most_sent)
                 if point is None:
                     return self._done(points, is_end)
+                if known is not None and any(_is_as_good(point, own) for own in known):
+                    point = replace(point, is_proven=True)
             points.append(point)
             most_sent = point.communication_bytes - 1
         return self._done(points, is_end=True)
@@ -95,6 +104,9 @@ class _Front:
         self, points: Sequence[FrontPoint], is_end: bool
     ) -> tuple[tuple[FrontPoint, ...], bool]:
         is_complete = is_end and all(point.is_proven for point in points)
+        if self._is_lowered and self._has_searched:
+            # A point that keeps more than was allowed here may fit as well.
+            is_complete = False
         return tuple(map(self._with_peak, without_dominated(points))), is_complete
 
     def _with_peak(self, point: FrontPoint) -> FrontPoint:
@@ -126,6 +138,7 @@ class _Front:
 
     def _solved(self, reduced: Reduced, most_sent: int | None) -> tuple[FrontPoint | None, bool]:
         """The next point by the ILP; without one, whether that is proven to be the end."""
+        self._has_searched = True
         first = self._solve(reduced.instance, "redundancy", most_sent, None)
         if first.plan is None:
             return None, first.status == "infeasible"
@@ -133,6 +146,7 @@ class _Front:
         second = self._solve(reduced.instance, "communication", most_sent, most_redundant)
         best = second.plan or first.plan
         is_proven = first.status == "optimal" and second.status == "optimal"
+        is_proven = is_proven and not self._is_lowered
         return self._point(reduced.expand(best.choice), is_proven), False
 
     def _solve(
@@ -164,6 +178,13 @@ def without_dominated(points: Sequence[FrontPoint]) -> tuple[FrontPoint, ...]:
         if not kept or point.communication_bytes < kept[-1].communication_bytes:
             kept.append(point)
     return tuple(kept)
+
+
+def _is_as_good(point: FrontPoint, other: FrontPoint) -> bool:
+    return (point.redundant_bytes, point.communication_bytes) == (
+        other.redundant_bytes,
+        other.communication_bytes,
+    )
 
 
 def _sends_at_most(point: FrontPoint, most_sent: int | None) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from planner.sharding.build import Formulation
+from planner.sharding.certificate import proven_of
 from planner.sharding.comparison import relative_throughput
 from planner.sharding.costs import OperatorCosts, Terms
 from planner.sharding.instance import totals
@@ -18,7 +19,21 @@ from planner.sharding.stage_answer import StageAnswer
 NS_PER_S = 1e9
 
 
-def plan_details(spec: ShardingSpec, answer: StageAnswer) -> dict[str, Any]:
+def plan_document(spec: ShardingSpec, answer: StageAnswer) -> dict[str, Any]:
+    """The plan, what is proven of it, and beside it what its operators do."""
+    return _proven_plan(answer.found, answer.limit_bytes) | _plan_details(spec, answer)
+
+
+def _proven_plan(found: Found, limit_bytes: int | None) -> dict[str, Any]:
+    """The plan's own document, with what is proven among all plans that fit. What the search proved
+    within the instance may hold only among those that keep less than the devices have."""
+    assert found.plan is not None
+    proven = proven_of(found, limit_bytes)
+    plan = replace(found.plan, status=proven.status, lower_bound=proven.lower_bound)
+    return plan.to_document()
+
+
+def _plan_details(spec: ShardingSpec, answer: StageAnswer) -> dict[str, Any]:
     """The plan's sums, its predicted peak and step, its operators, and what is resharded."""
     found, formulation = answer.found, answer.formulation
     assert found.plan is not None
@@ -123,33 +138,29 @@ def _resharding(formulation: Formulation, choice: Sequence[int]) -> list[dict[st
 
 
 def swept(
-    spec: ShardingSpec, formulation: Formulation, alpha: float, found: Found | None
+    spec: ShardingSpec, answer: StageAnswer, alpha: float, found: Found | None
 ) -> dict[str, Any]:
     """One weight's plan. Its instance is the answer's with another `alpha` (and, where the
     devices' memory binds, another limit). Without one no time was left for it."""
+    weight = {"alpha": alpha, "effective_alpha": effective_alpha(spec, alpha)}
+    nothing = {"proven": None, "gap": None}
     if found is None:
-        return {
-            "alpha": alpha,
-            "effective_alpha": effective_alpha(spec, alpha),
-            "status": "no_plan",
-        }
-    described = {
-        "alpha": alpha,
-        "effective_alpha": effective_alpha(spec, alpha),
-        "device_memory_bytes": found.instance.device_memory_bytes,
-        "status": found.status,
-    }
+        return {**weight, "status": "no_plan", **nothing}
+    described = {**weight, "device_memory_bytes": found.instance.device_memory_bytes}
     if found.plan is None:
-        return described
+        return {**described, "status": found.status, **nothing}
     sums = totals(found.instance, found.plan.choice)
+    proven = proven_of(found, answer.limit_bytes)
     return {
         **described,
-        **found.plan.to_document(),
+        **_proven_plan(found, answer.limit_bytes),
+        "proven": proven.is_best,
+        "gap": proven.gap,
         "redundant_bytes": sums.redundant_bytes,
         "communication_bytes": sums.communication_bytes + sums.resharding_bytes,
         "predicted_peak_bytes": found.peak_bytes,
         "strategies": [
-            formulation.strategies[number][chosen].name
+            answer.formulation.strategies[number][chosen].name
             for number, chosen in enumerate(found.plan.choice)
         ],
     }

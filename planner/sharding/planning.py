@@ -28,6 +28,8 @@ PEAK_ROUNDS = 6
 LEAST_SOLVE_S = 0.5
 FITTING_SHARE, LONGEST_FITTING_S = 0.25, 5.0
 """Of the time left, and seconds, for plans that fit where a plan's peak is too high."""
+PERSISTENT_SHARE = 0.8
+"""Of the time left after that where none was found: the rest is for saying what would fit."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +46,12 @@ class Budget:
 
     def share(self, parts: int) -> Budget:
         """The first of so many equal parts of the time that is left."""
+        return replace(self, deadline=self.within(1 / parts))
+
+    def within(self, share: float) -> float:
+        """When so much of the time that is left now will be over."""
         now = time.monotonic()
-        return replace(self, deadline=now + max(0.0, self.deadline - now) / parts)
+        return now + share * max(0.0, self.deadline - now)
 
     def ilp_options(self, options: SolveOptions) -> IlpOptions:
         """What an ILP that is solved now has to be told."""
@@ -95,6 +101,8 @@ def find_plan(
     limit_bytes: int | None,
     options: SolveOptions,
     budget: Budget,
+    *,
+    persist: bool = False,
 ) -> Found:
     """The plan of least objective whose predicted peak fits in `limit_bytes`.
 
@@ -102,7 +110,8 @@ def find_plan(
     copies, gradients at work) is only known once it is there. Where both together exceed the limit,
     the limit of what is kept is lowered by the excess and the search repeated, down to the least
     that any plan keeps. Since plans that keep more may need less on top, those are looked at from
-    the cheapest on, and by local search. Raises `Interrupted` if told to stop before there is an
+    the cheapest on, and by local search; to `persist` is to go on with that for most of the time
+    where none is found that fits. Raises `Interrupted` if told to stop before there is an
     ILP.
     """
     first = found = _solve(formulation, formulation.instance(alpha, limit_bytes), options, budget)
@@ -124,7 +133,7 @@ def find_plan(
         found = _solve(formulation, formulation.instance(alpha, kept_bytes), options, budget)
     if found.plan is not None:
         starts.insert(0, found.plan.choice)
-    return _best_fitting(formulation, limit_bytes, first, found, starts, budget)
+    return _best_fitting(formulation, limit_bytes, first, found, starts, budget, persist)
 
 
 def _best_fitting(
@@ -134,12 +143,15 @@ def _best_fitting(
     found: Found,
     starts: Sequence[tuple[int, ...]],
     budget: Budget,
+    persist: bool,
 ) -> Found:
     """The better of the plan that keeps less, if that fits, and the best of those looked at."""
-    now = time.monotonic()
-    deadline = now + min(LONGEST_FITTING_S, FITTING_SHARE * max(0.0, budget.deadline - now))
+    deadline = min(budget.within(FITTING_SHARE), time.monotonic() + LONGEST_FITTING_S)
     search = Fitting(formulation, first.instance, limit_bytes, deadline, budget.should_stop)
-    choice = search.run([*starts, *_by_one_role(formulation)])
+    every_start = [*starts, *_by_one_role(formulation)]
+    choice = search.run(every_start)
+    if choice is None and persist and not (search.is_exhausted or budget.is_over()):
+        choice = search.run_longer(every_start, budget.within(PERSISTENT_SHARE))
     if choice is not None:
         sums = totals(first.instance, choice)
         objective = sums.objective(first.instance.alpha)

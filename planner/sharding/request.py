@@ -15,7 +15,6 @@ from planner.documents import (
     FiniteNumber,
     Listed,
     PositiveWhole,
-    WholeNumber,
     one_or_list,
     spec_error_from,
 )
@@ -109,7 +108,7 @@ class ShardingRequest(Document):
     )
     communication: Literal["volume", "time"] = "volume"
     redundancy: Literal["source", "mesh"] = "source"
-    stages: Annotated[WholeNumber, Field(ge=1, le=1024)] = 1
+    stages: Annotated[PositiveWhole, Field(le=1024)] = 1
     pin: dict[str, str] = Field(
         default_factory=dict,
         description="Operator: strategy. With `solver.exact` `layer3.qkv` is one layer's `qkv`.",

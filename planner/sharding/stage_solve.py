@@ -13,6 +13,7 @@ from planner.errors import Interrupted
 from planner.progress import Reporter
 from planner.sharding.answer import stage_document
 from planner.sharding.build import Formulation, formulate
+from planner.sharding.certificate import proven_of
 from planner.sharding.choices import Allowed, everything
 from planner.sharding.comparison import Setting, comparison
 from planner.sharding.explain import explain, unanswered
@@ -67,7 +68,11 @@ class StageSolve:
         spec = self._spec
         formulation = self._formulation
         alpha = effective_alpha(spec, spec.alphas[0])
-        found = find_plan(formulation, alpha, self._limit, spec.options, self._budget)
+        # With several stages another division of the layers may do, which needs time as well.
+        is_only_chance = spec.stages == 1
+        found = find_plan(
+            formulation, alpha, self._limit, spec.options, self._budget, persist=is_only_chance
+        )
         answer = StageAnswer(
             stage=self._stage,
             formulation=formulation,
@@ -100,7 +105,9 @@ class StageSolve:
             answer = replace(answer, pareto=())
             with suppress(Interrupted):
                 kept = found.instance.device_memory_bytes
-                points, is_complete = front(formulation, kept, spec.options, budget)
+                points, is_complete = front(
+                    formulation, kept, spec.options, budget, is_lowered=kept != self._limit
+                )
                 answer = replace(answer, pareto=points, pareto_is_complete=is_complete)
         if spec.questions:
             reporter.phase("questions")
@@ -125,8 +132,9 @@ class StageSolve:
         assert plan is not None
         if self._spec.stages > 1:
             return
-        if plan.lower_bound is not None:
-            reporter.bound(answer.found.ilp.method, plan.lower_bound)
+        bound = proven_of(answer.found, self._limit).lower_bound
+        if bound is not None:
+            reporter.bound(answer.found.ilp.method, bound)
         document = {
             **stage_document(self._spec, answer),
             "provenance": provenance_of(self._spec, [answer], time.monotonic() - self._began),

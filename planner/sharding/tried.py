@@ -19,7 +19,8 @@ class Tried:
     """The plans of an instance that were looked at, until the deadline or a stop.
 
     `best` is the cheapest that neither keeps nor ever holds more than the instance's memory limit.
-    `least_needed_bytes` is the least memory, kept or held for a moment, of any.
+    `least_needed_bytes` is the least memory, kept or held for a moment, of any, and `least_needed`
+    the plan that needs it.
     """
 
     def __init__(
@@ -35,6 +36,7 @@ class Tried:
         self.deadline = deadline
         self.best: Choice | None = None
         self.best_objective = math.inf
+        self.least_needed: Choice | None = None
         self.least_needed_bytes: int | None = None
         self._formulation = formulation
         self._should_stop = should_stop
@@ -70,7 +72,7 @@ class Tried:
         kept = totals(self.instance, choice).memory_bytes
         needed = max(kept, self.peak_bytes(choice))
         if self.least_needed_bytes is None or needed < self.least_needed_bytes:
-            self.least_needed_bytes = needed
+            self.least_needed, self.least_needed_bytes = choice, needed
         if needed <= self.limit_bytes:
             objective = self.objective(choice)
             if self.best is None or objective < self.worth_less_than:

@@ -27,6 +27,9 @@ from tests.unit.embedded.service import PROGRAMS, Service, Start
 pytestmark = [pytest.mark.slow, pytest.mark.chaos, pytest.mark.timeout(by_form(240, LONG_S))]
 
 SOLVE_S = by_form(0.5, 2.0)
+KILL_WORKER_EVERY_S = by_form(4.0, 2.0)
+KILL_CHILD_EVERY_S = by_form(6.0, 5.0)
+"""Of three, one of which is the only worker."""
 OUTCOME_S = 1200.0
 DONE = "succeeded"
 
@@ -89,7 +92,7 @@ def test_workers_are_killed_and_the_servers_restarted() -> None:
         began = time.monotonic()
         job_ids = asker.post_all(jobs)
         saboteur = Saboteur(topology, chance, jobs)
-        kills = kill_until_done(watch, jobs, by_form(4.0, 2.0), saboteur.strike)
+        kills = kill_until_done(watch, jobs, KILL_WORKER_EVERY_S, saboteur.strike)
         took_s = time.monotonic() - began
         assert saboteur.is_through
         check(asker, watch, job_ids)
@@ -123,7 +126,7 @@ def test_the_children_of_the_embedded_default_are_killed(start: Start) -> None:
 
     began = time.monotonic()
     job_ids = asker.post_all(jobs)
-    kill_until_done(watch, jobs, by_form(4.0, 3.0), strike)
+    kill_until_done(watch, jobs, KILL_CHILD_EVERY_S, strike)
     took_s = time.monotonic() - began
     check(asker, watch, job_ids)
     record(

@@ -29,7 +29,10 @@ OVER = {"succeeded", "failed", "cancelled", "infeasible"}
 def asker() -> Iterator[Asker]:
     # One solve at a time, and it has all cores.
     environment = {"LOADMASTER_SOLVER_THREADS": "2", "LOADMASTER_REQUESTS_PER_MINUTE": "0"}
-    with Topology(apis=1, workers=1, environment=environment) as topology, asking(topology) as asker:
+    with (
+        Topology(apis=1, workers=1, environment=environment) as topology,
+        asking(topology) as asker,
+    ):
         yield asker
 
 

@@ -23,7 +23,7 @@ POSTS = by_form(15, 100)
 DATABASE_TIMEOUT_S = by_form(2.0, 5.0)
 CONNECT_TIMEOUT_S = 5.0
 HELD_MS = by_form(500, 100)
-"""How long a post may take while the broker is away; the short form also runs on machines that
+"""How much longer than with a broker a post may take; the short form also runs on machines that
 are busy with other tests."""
 SHORT_OUTAGE_S, LONG_OUTAGE_S = 3.0, 12.0
 
@@ -34,6 +34,8 @@ def topology() -> Iterator[Topology]:
         apis=1,
         workers=1,
         seconds=0.1,
+        # Messages that a worker has taken must not be used up while the database is away.
+        LOADMASTER_RESEND_AFTER_S="600",
         # Counted in Redis as well.
         LOADMASTER_REQUESTS_PER_MINUTE="100000",
         LOADMASTER_DATABASE_TIMEOUT_S=str(DATABASE_TIMEOUT_S),
@@ -90,8 +92,10 @@ def wait_until_solved(asker: Asker, job_ids: list[str], within_s: float = 120) -
 def dead(topology: Topology, name: str) -> Iterator[None]:
     """kill -9, and a start at the end."""
     topology.members[name].kill()
-    yield
-    restart_killed(topology, name)
+    try:
+        yield
+    finally:
+        restart_killed(topology, name)
 
 
 @contextmanager
@@ -133,7 +137,7 @@ def test_without_the_broker_requests_are_taken_on_and_solved_later(
         longest_post_with_broker_ms=round(usual_ms, 1),
         solved_after_s=solved_after_s,
     )
-    assert longest_ms <= max(HELD_MS, usual_ms)
+    assert longest_ms <= usual_ms + HELD_MS
 
 
 @pytest.mark.parametrize("outage", [dead, hanging])
@@ -182,6 +186,6 @@ def check_refusal(answer: httpx.Response) -> None:
     assert answer.status_code == 503, answer.text
     assert int(answer.headers["Retry-After"]) > 0
     assert answer.headers["Content-Type"] == "application/problem+json"
-    assert set(answer.json()) <= {"type", "title", "status", "detail", "instance", "request_id"}
+    assert answer.json()["code"] == "database_unavailable"
     for word in ("Traceback", "psycopg", "sqlalchemy", "SELECT", "127.0.0.1"):
         assert word not in answer.text

@@ -37,7 +37,7 @@ class Watch:
         """How many solves are in each state."""
         statement = "SELECT state, count(*) FROM solves GROUP BY state"
         with self._engine.connect() as connection:
-            return {state: count for state, count in connection.execute(text(statement))}
+            return dict(connection.execute(text(statement)).all())
 
     def troubles(self) -> dict[str, int]:
         """What it took: attempts beyond the first, lost workers, crashes, and the most attempts."""

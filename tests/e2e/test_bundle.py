@@ -71,6 +71,7 @@ def offline_environment(**extra: str) -> dict[str, str]:
 
 
 @pytest.mark.slow
+@pytest.mark.packaging
 def test_it_installs_without_a_network(bundle: Path) -> None:
     base = Path(sys.base_prefix) / "bin" / f"python{PYTHON}"
     # Compiling takes minutes, and other tests do it.
@@ -90,6 +91,7 @@ def test_it_installs_without_a_network(bundle: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.packaging
 def test_another_python_is_refused(bundle: Path, tmp_path: Path) -> None:
     other = tmp_path / "python3"
     other.write_text("#!/bin/sh\necho 3.2\n")
@@ -105,6 +107,7 @@ def test_another_python_is_refused(bundle: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.packaging
 def test_every_locked_package_has_a_wheel_for_the_other_architecture(tmp_path: Path) -> None:
     machine = "aarch64" if platform.machine() == "x86_64" else "x86_64"
     wheelhouse = tmp_path / "wheelhouse"

@@ -28,7 +28,7 @@ from tests.dockerfile import (
 from tests.e2e.checkout import ROOT, bare_environment, copy_checkout
 from tests.problems import uniform_document
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.slow, pytest.mark.packaging, pytest.mark.timeout(1200)]
 
 # What Debian's slim image has: these come with its package manager.
 LIBRARIES_OF_THE_BASE_IMAGE = re.compile(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -88,9 +88,16 @@ def served(app: FastAPI) -> Iterator[httpx.Client]:
 
 @contextmanager
 def opened(
-    client: httpx.Client, job_id: str, *, last_event_id: str | None = None, query: str = ""
+    client: httpx.Client,
+    job_id: str,
+    *,
+    last_event_id: str | None = None,
+    query: str = "",
+    headers: Mapping[str, str] | None = None,
 ) -> Iterator[EventStream]:
     """The stream of a job's events."""
-    headers = {} if last_event_id is None else {"Last-Event-ID": last_event_id}
-    with client.stream("GET", f"/v1/jobs/{job_id}/events{query}", headers=headers) as response:
+    sent = dict(headers or {})
+    if last_event_id is not None:
+        sent["Last-Event-ID"] = last_event_id
+    with client.stream("GET", f"/v1/jobs/{job_id}/events{query}", headers=sent) as response:
         yield EventStream(response)

@@ -226,11 +226,27 @@ def test_use_that_cannot_be_noted_fails_no_request(
 
 def test_key_in_the_address_is_refused(keyed_client: TestClient, database: Database) -> None:
     key = new_key(database)
-    for query in (f"key={key.text}", f"cursor={key.text}", "access_token=abc", "API_KEY="):
+    for query in (
+        f"key={key.text}",
+        f"cursor={key.text}",
+        key.text,
+        "access_token=abc",
+        "API_KEY=",
+    ):
         response = keyed_client.get(f"/v1/jobs?{query}", headers=bearer(key))
         assert (response.status_code, response.json()["code"]) == (400, "key_in_address"), query
         assert key.secret not in response.text
     assert keyed_client.get("/v1/jobs?tag=lm_head", headers=bearer(key)).status_code == 200
+
+
+def test_two_keys_at_once_are_refused(keyed_client: TestClient, database: Database) -> None:
+    key = new_key(database)
+    for second in (key.text, "lm_another"):
+        fields = [("Authorization", f"Bearer {text}") for text in (key.text, second)]
+        response = keyed_client.get("/v1/jobs", headers=fields)
+        assert (response.status_code, response.json()["code"]) == (401, "not_authenticated")
+        assert "single" in response.json()["detail"]
+        assert 'error="invalid_request"' in response.headers["www-authenticate"]
 
 
 def test_keys_are_stored_as_hashes(database: Database) -> None:

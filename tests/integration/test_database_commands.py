@@ -237,7 +237,12 @@ def test_pg_dump_is_given_the_password_where_nobody_sees_it(
 
 def test_migrate_goes_up_and_down_and_says_where_it_is(run: Run) -> None:
     assert run("migrate").output == f"the schema is at {SCHEMA_REVISION}\n"
-    assert run("migrate", "--down", "--revision", "0003").output == "the schema is at 0003\n"
+    down = run("migrate", "--down", "--revision", "0003")
+    assert down.stdout == "the schema is at 0003\n"
+    assert down.stderr.startswith("warning: dropped with all their rows: api_keys, audit_entries,")
+    assert "batches" in down.stderr
+    assert "webhooks" in down.stderr
+    assert "solves" not in down.stderr
     checked = run("check")
     assert checked.exit_code == 1
     assert f"the schema is 0003, and this version has {SCHEMA_REVISION}" in checked.output
@@ -271,3 +276,19 @@ def test_a_database_that_is_away_is_one_line(tmp_path: Path) -> None:
     assert done.exit_code == 1
     assert done.output.startswith("error: the database cannot be used:")
     assert len(done.output.splitlines()) == 1
+
+
+@ON_SQLITE
+@pytest.mark.parametrize("command", ["migrate", "prune", "backup", "check"])
+def test_a_data_directory_that_is_named_comes_before_the_environment(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    elsewhere = tmp_path / "nothing" / "elsewhere.db"
+    monkeypatch.setenv("LOADMASTER_DATABASE_URL", f"sqlite:///{elsewhere}")
+    file = [str(tmp_path / "copy.db")] if command == "backup" else []
+    done = CliRunner().invoke(main, ["db", command, *file, "--data-dir", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    assert not elsewhere.exists()
+    monkeypatch.setenv("LOADMASTER_DATA_DIR", str(tmp_path))
+    other = CliRunner().invoke(main, ["db", "check"])
+    assert "elsewhere.db" in other.output

@@ -19,10 +19,14 @@ from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 import app.services.events
+import app.services.keys
+from app.callers import Scope
 from app.database import Database
 from app.main import create_app
 from app.models import SolveEvent, SolveLogLine
 from app.services.attempts import Attempts, Progress
+from app.services.following import most_of_a_tenant
+from app.services.keys import KeyRing
 from app.services.transitions import Answered, GivenBack
 from app.settings import Settings
 from tests.integration.event_streams import Event, opened, served
@@ -35,6 +39,7 @@ from tests.integration.helpers import (
     post,
     set_columns,
 )
+from tests.integration.keys import bearer, headers_of, new_key
 from tests.integration.topology import free_port
 
 
@@ -401,9 +406,6 @@ def _answers(client: httpx.Client) -> bool:
 def test_only_whoever_may_read_a_job_may_follow_it(
     keyed_client: TestClient, database: Database
 ) -> None:
-    from app.callers import Scope
-    from tests.integration.keys import headers_of
-
     submit = headers_of(database, Scope.SUBMIT)
     job_id = keyed_client.post("/v1/pipeline-schedules", json={}, headers=submit).json()["id"]
     address = f"/v1/jobs/{job_id}/events"
@@ -412,6 +414,78 @@ def test_only_whoever_may_read_a_job_may_follow_it(
     foreign = headers_of(database, Scope.READ, tenant="another")
     assert keyed_client.get(address, headers=foreign).status_code == 404
     assert newest_solve_id(database)
+
+
+@pytest.mark.parametrize("ending", ["revoked", "expired"])
+def test_a_stream_ends_when_its_key_no_longer_holds(
+    keyed_settings: Settings,
+    database: Database,
+    attempts: Attempts,
+    monkeypatch: pytest.MonkeyPatch,
+    ending: str,
+) -> None:
+    monkeypatch.setattr(app.services.events, "LOOK_AT_KEY_EVERY_S", 0.1)
+    monkeypatch.setattr(app.services.keys, "KNOWN_FOR_S", 0.2)
+    good = new_key(database)
+    key = new_key(database, lifetime_s=3 if ending == "expired" else None)
+    with served(create_app(keyed_settings, resolve_fake)) as server:
+        server.headers.update(bearer(good))
+        job_id = begun(server)
+        with (
+            opened(server, job_id) as staying,
+            opened(server, job_id, headers=bearer(key)) as stream,
+        ):
+            staying.until("state")
+            stream.until("state")
+            if ending == "revoked":
+                KeyRing(database).revoke("a test", key.id)
+            last = stream.rest()
+            assert (last[-1].name, last[-1].data) == (
+                "reconnect",
+                {"reason": "the key is no longer valid"},
+            )
+            again = server.get(f"/v1/jobs/{job_id}/events", headers=bearer(key))
+            assert again.status_code == 401
+            finish(attempts, database)
+            assert names(staying.rest())[-1] == "end"
+
+
+def test_a_tenant_has_a_share_of_the_streams(keyed_settings: Settings, database: Database) -> None:
+    api = create_app(keyed_settings.model_copy(update={"max_streams": 4}), resolve_fake)
+    busy, calm = headers_of(database, tenant="busy"), headers_of(database, tenant="calm")
+    with served(api) as server:
+        server.headers.update(busy)
+        of_busy = begun(server)
+        server.headers.update(calm)
+        of_calm = begun(server)
+        address = f"/v1/jobs/{of_busy}/events"
+        with (
+            opened(server, of_busy, headers=busy) as one,
+            opened(server, of_busy, headers=busy) as two,
+        ):
+            one.until("state")
+            two.until("state")
+            refused = server.get(address, headers=busy)
+            assert (refused.status_code, refused.json()["code"]) == (429, "too_many_streams")
+            assert int(refused.headers["Retry-After"]) > 0
+            with opened(server, of_calm, headers=calm) as stream:
+                assert stream.until("state")
+        eventually(lambda: api.state.services.follower.streams == 0)
+        with opened(server, of_busy, headers=busy) as stream:
+            assert stream.until("state")
+
+
+@pytest.mark.parametrize(
+    ("changes", "most"),
+    [
+        ({}, 3),
+        ({"max_streams_per_tenant": 5}, 5),
+        ({"max_streams_per_tenant": 0}, 0),
+        ({"authentication": "off"}, 6),
+    ],
+)
+def test_the_share_of_a_tenant(changes: dict[str, Any], most: int) -> None:
+    assert most_of_a_tenant(Settings(max_streams=6).model_copy(update=changes)) == most
 
 
 def test_one_query_looks_at_all_followed_jobs(

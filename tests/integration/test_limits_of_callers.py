@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from starlette.testclient import TestClient
 from app.callers import Scope
 from app.database import Database
 from app.main import create_app
+from app.repositories.tenants import TenantRepository
 from app.security import rate_limit
 from app.security.rate_limit import RateLimiter
 from app.services.attempts import Attempts
@@ -202,3 +205,22 @@ def test_answers_from_the_store_need_no_place(
         assert client.post(ADDRESS, json={"script": "second"}, headers=headers).status_code == 202
         assert client.post(ADDRESS, json={"script": "first"}, headers=headers).status_code == 200
         assert client.post(ADDRESS, json={"script": "third"}, headers=headers).status_code == 429
+
+
+def test_batches_at_once_take_no_more_places_than_there_are(
+    keyed_settings: Settings, database: Database
+) -> None:
+    headers = headers_of(database)
+
+    def post(client: TestClient, number: int) -> int:
+        requests = [
+            {"kind": "pipeline", "request": {"script": f"at-once-{number}-{n}"}} for n in range(20)
+        ]
+        return client.post(BATCH, json={"requests": requests}, headers=headers).status_code
+
+    for client in served(keyed_settings, max_queued_per_tenant=30):
+        with ThreadPoolExecutor(8) as pool:
+            statuses = list(pool.map(partial(post, client), range(8)))
+        assert sorted(statuses) == [202] + [429] * 7
+        with database.reading() as session:
+            assert TenantRepository(session).queued("default") == 20

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from typing import Any
 
 import pytest
@@ -81,6 +82,20 @@ def test_a_body_that_is_not_json_is_refused(client: TestClient) -> None:
     check(response, 415, "unsupported_media_type")
 
 
+def test_a_compressed_body_is_refused(client: TestClient) -> None:
+    headers = {"content-type": "application/json", "content-encoding": "gzip"}
+    response = client.post(ADDRESS, content=gzip.compress(b"{}"), headers=headers)
+    assert "Content-Encoding" in check(response, 415, "unsupported_media_type")["detail"]
+
+
+@pytest.mark.parametrize("address", [ADDRESS, "/v1/memory-estimates", "/v1/batches"])
+def test_a_body_of_too_many_values_is_refused(settings: Settings, address: str) -> None:
+    few = settings.model_copy(update={"max_body_values": 1000})
+    with TestClient(create_app(few, resolve_fake)) as client:
+        response = client.post(address, json={"requests": [{}] * 500})
+    assert "at most 1000 values" in check(response, 413, "body_too_large")["detail"]
+
+
 @pytest.mark.parametrize("declared", [True, False])
 def test_a_body_that_is_too_large_is_refused(settings: Settings, declared: bool) -> None:
     small = settings.model_copy(update={"max_body_bytes": 100})
@@ -108,6 +123,13 @@ def test_resolved_requests_that_are_too_large(
         body = check(client.post(ADDRESS, json={}), 422, "limit_exceeded")
     assert body["errors"][0]["path"] == path
     assert body["errors"][0]["remedy"]
+
+
+def test_a_number_beyond_any_float_is_too_large(client: TestClient) -> None:
+    raw = f'{{"training": {{"micro_batches": 1{"0" * 400}}}}}'
+    headers = {"content-type": "application/json"}
+    response = client.post("/v1/memory-estimates", content=raw, headers=headers)
+    assert check(response, 422, "limit_exceeded")["errors"][0]["path"] == "training.micro_batches"
 
 
 @pytest.mark.parametrize(
@@ -147,6 +169,11 @@ def test_unknown_addresses_and_methods(client: TestClient) -> None:
     response = client.put(ADDRESS, json={})
     check(response, 405, "method_not_allowed")
     assert response.headers["allow"] == "POST"
+    several = {"/v1/jobs/1": "GET, DELETE", "/v1/batches": "GET, POST", "/healthz": "GET, HEAD"}
+    for address, allowed in several.items():
+        response = client.put(address)
+        check(response, 405, "method_not_allowed")
+        assert response.headers["allow"] == allowed
 
 
 def test_a_fault_of_the_service_shows_no_traceback(settings: Settings) -> None:

@@ -59,6 +59,12 @@ def test_another_path_is_not_taken_for_the_prefix(proxied: TestClient) -> None:
     assert proxied.get(f"{PREFIX}er/healthz").status_code == 404
 
 
+def test_the_prefix_is_taken_off_once(proxied: TestClient) -> None:
+    problem = proxied.get(f"{PREFIX}{PREFIX}/healthz")
+    assert problem.status_code == 404
+    assert problem.json()["instance"] == f"{PREFIX}{PREFIX}/healthz"
+
+
 def test_without_a_prefix_links_have_none(client: TestClient) -> None:
     body = client.post(ADDRESS, json={"script": "answer"}).json()
     assert body["links"]["self"] == f"/v1/jobs/{body['id']}"

@@ -68,6 +68,7 @@ def test_without_its_database_the_service_is_not_ready(tmp_path: Path) -> None:
     with TestClient(app, raise_server_exceptions=False) as client:
         response = client.get("/readyz")
         assert (response.status_code, response.json()["status"]) == (503, "down")
+        assert response.headers["Retry-After"] == "2"
         response = client.post(ADDRESS, json={})
         assert (response.status_code, response.json()["code"]) == (503, "database_unavailable")
         assert client.get("/healthz").status_code == 200
@@ -155,7 +156,8 @@ def test_the_openapi_document_is_complete(client: TestClient) -> None:
         content = operation["requestBody"]["content"]["application/json"]
         assert content["schema"]["$ref"] == f"#/components/schemas/{request.__name__}"
         assert {"model", "cluster", "training"} <= set(schemas[request.__name__]["properties"])
-    assert _references(document) <= set(schemas)
+    described = {name for kind in ("schemas", "headers") for name in document["components"][kind]}
+    assert _references(document) <= described
     assert client.get("/docs").status_code == 200
 
 

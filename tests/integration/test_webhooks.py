@@ -264,6 +264,7 @@ def test_a_webhook_that_cannot_be_is_refused_when_it_is_posted(
         assert error["path"] == path
         assert error["remedy"]
         assert "too short" not in refused.text
+        assert "items" not in refused.text
 
 
 class _Recorder(Sender):

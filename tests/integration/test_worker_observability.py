@@ -80,6 +80,9 @@ def test_a_worker_answers_for_its_processes_and_logs_json(start: Start, tmp_path
             return ""
 
     shown = eventually(metrics, 60)
+    # Another address of this machine, as a network's would be: nobody listens there.
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.2", port), timeout=5).close()
     slots = [line for line in shown.splitlines() if line.startswith("loadmaster_worker_slots ")]
     assert float(slots[0].split()[1]) >= 1
     # The rows are every API's; a worker would only have them counted twice.

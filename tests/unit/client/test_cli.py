@@ -218,6 +218,17 @@ def test_shard_takes_a_bare_graph_and_a_cluster_by_name(
     assert service.body() == {"graph": graph, "devices": "8xA100-40GB"}
 
 
+def test_shard_of_a_bare_graph_names_the_option_that_is_missing(
+    service: FakeService, run: Run, tmp_path: Path
+) -> None:
+    path = tmp_path / "graph.json"
+    path.write_text('{"inputs": [], "operators": []}')
+    result = run("shard", path)
+    assert result.exit_code == 2
+    assert "devices: is missing. Give --devices" in result.stderr
+    assert not service.requests
+
+
 def test_shard_waits_and_shows_and_stores_the_answer(
     service: FakeService, run: Run, sharding_file: Path, tmp_path: Path
 ) -> None:

@@ -53,9 +53,24 @@ def test_no_key_is_sent_without_one(sent: Sent) -> None:
 def test_token_file_goes_to_its_own_service_only(sent: Sent, tmp_path: Path) -> None:
     (tmp_path / "loadmaster-data" / "token").write_text("lm_token\n")
     assert sent() == "Bearer lm_token"
-    assert sent("--server", f"{HERE}/") == "Bearer lm_token"
-    for other in ("http://127.0.0.1:8401", "http://evil.example", "https://127.0.0.1:8400"):
+    for same in (f"{HERE}/", "http://localhost:8400", "http://LOCALHOST:8400/"):
+        assert sent("--server", same) == "Bearer lm_token"
+    for other in (
+        "http://127.0.0.1:8401",
+        "http://localhost:8401",
+        "http://localhost",
+        "http://localhost.evil.example:8400",
+        "http://evil.example:8400",
+        "https://localhost:8400",
+        "https://127.0.0.1:8400",
+    ):
         assert sent("--server", other) is None
+
+
+def test_token_for_localhost_goes_to_the_address_of_its_service(sent: Sent, tmp_path: Path) -> None:
+    (tmp_path / "loadmaster-data" / "token").write_text("lm_token\n")
+    with connect("http://localhost:8400") as client:
+        assert client._http.base_url == HERE
 
 
 def test_other_data_directory_has_another_token(

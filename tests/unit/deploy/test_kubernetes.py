@@ -132,6 +132,14 @@ def test_workers_take_both_queues_between_them(monkeypatch: pytest.MonkeyPatch) 
     assert taken == ["short", "long"]
 
 
+@pytest.mark.parametrize("name", WORKERS)
+def test_workers_answer_for_their_counts_to_others(name: str) -> None:
+    values = {entry["name"]: entry["value"] for entry in main_container(name)["env"]}
+    ports = {port["name"]: port["containerPort"] for port in main_container(name)["ports"]}
+    assert values["LOADMASTER_WORKER_METRICS_PORT"] == str(ports["metrics"])
+    assert values["LOADMASTER_WORKER_METRICS_HOST"] == "0.0.0.0"
+
+
 def test_every_deployment_has_a_budget_and_only_the_api_a_number() -> None:
     budgets = {name for kind, name in BASE if kind == "PodDisruptionBudget"}
     assert budgets == set(DEPLOYMENTS)

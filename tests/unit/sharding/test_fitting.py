@@ -13,14 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.progress import SilentReporter, never
-from planner.sharding import fitting
+from planner.sharding import fitting, planning
 from planner.sharding.build import Formulation
 from planner.sharding.fitting import Fitting
 from planner.sharding.instance import totals
 from planner.sharding.peak import predicted_peak_bytes
 from planner.sharding.request import resolve_request
 from planner.sharding.solve import run
-from tests.unit.sharding.posted import Body, document, formulation, graphs
+from tests.unit.sharding.posted import Body, StopAfter, document, formulation, graphs
 
 LEAST_PEAK_BYTES = 337_920
 """Of all plans of the graph, by looking at each."""
@@ -150,7 +150,9 @@ def test_the_best_of_very_many_plans_is_found_and_proven(
     assert plan["objective"] == objective
     assert plan["predicted_peak_bytes"] <= limit_bytes
     assert certificate["proven_optimal"]
-    assert certificate["lower_bound"] == objective
+    assert certificate["lower_bound"] == plan["lower_bound"] == objective
+    # The instance knows no peaks, and has cheaper plans.
+    assert plan["status"] == "feasible"
     assert "none whose peak fits is better" in certificate["proof"]["elimination"]
 
 
@@ -178,3 +180,42 @@ def test_a_stop_ends_the_search_with_what_there_is() -> None:
     search = Fitting(own, instance, limit, time.monotonic() + 60, lambda: True)
     assert search.run([start]) == start
     assert not search.compared
+
+
+EXPERTS: Body = {
+    "transformer": {"preset": "Mixtral-8x7B", "batch": 16, "layers": 2},
+    "devices": 8,
+    "device_memory_bytes": 42_011_484_815,
+}
+
+
+def test_where_the_first_seconds_bring_nothing_the_search_goes_on() -> None:
+    with patch.object(planning, "LONGEST_FITTING_S", 0.0):
+        result = document(EXPERTS, baselines=False)
+    assert result["plan"]["objective"] == 216_101_437_440
+    assert result["plan"]["predicted_peak_bytes"] == 41_989_603_328
+    assert result["certificate"]["fits"]
+
+
+def test_where_there_are_few_the_search_goes_on_with_all() -> None:
+    with patch.object(planning, "LONGEST_FITTING_S", 0.0):
+        answer = solved(LEAST_PEAK_BYTES)
+        none = solved(LEAST_PEAK_BYTES - 1)
+    assert answer["objective"] == 106_496
+    assert f"the least found is {LEAST_PEAK_BYTES} bytes" in none["detail"]
+
+
+@pytest.mark.parametrize("limit_bytes", [LEAST_PEAK_BYTES - 1, 338_944])
+def test_the_search_does_not_go_on_where_one_was_found_or_none_is_left(limit_bytes: int) -> None:
+    with patch.object(Fitting, "run_longer", side_effect=AssertionError):
+        solved(limit_bytes)
+
+
+def test_a_longer_search_ends_when_told_to_stop() -> None:
+    own, limit = formulation(EXPERTS), EXPERTS["device_memory_bytes"]
+    instance = own.instance(1.0, limit)
+    start = tuple(0 for _ in instance.operators)
+    search = Fitting(own, instance, limit, time.monotonic(), stop := StopAfter(20))
+    assert search.run([start]) is None
+    assert search.run_longer([start], time.monotonic() + 60) is None
+    assert stop.looks < 30

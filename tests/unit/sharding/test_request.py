@@ -47,6 +47,7 @@ def problem_of(body: Any) -> SpecError:
         ({**BERT, "stages": 2}, "stages", "repeated layers"),
         ({**LAYERS, "stages": 8}, "stages", "more than the 4 layers"),
         ({**LAYERS, "stages": 0}, "stages", "greater than or equal to 1"),
+        ({**LAYERS, "stages": -2}, "stages", "Give 1 or more"),
         ({**BERT, "training": {"zero_stage": 4}}, "training.zero_stage", "less than or equal to 3"),
         ({**BERT, "training": {"precision": "fp8"}}, "training.precision", "'bf16'"),
         ({**BERT, "devices": "8xV100"}, "training.precision", "Choose another precision"),

@@ -1,4 +1,4 @@
-"""The OpenAPI document: stable operation ids, the request body and the problem document."""
+"""The OpenAPI document: stable operation ids, request bodies, problem documents and headers."""
 
 from __future__ import annotations
 
@@ -22,6 +22,9 @@ from app.errors import (
     TooManyRequests,
     UnknownHost,
 )
+from app.openapi.examples import add_examples
+from app.openapi.headers import add_headers
+from app.openapi.scopes import add_scopes
 from app.schemas.batches import BatchRequest
 from app.schemas.problems import Problem, problem_responses
 from app.schemas.requests import PipelineScheduleRequest, ShardingPlanRequest, TrainingPlanRequest
@@ -35,6 +38,16 @@ EXTRA_SCHEMAS: tuple[type[BaseModel], ...] = (
     BatchRequest,
     *REQUESTS.values(),
     Problem,
+)
+
+TAGS = (
+    ("jobs", "What was posted: how it is getting on, its result, and cancelling it."),
+    ("pipeline schedules", "When each stage of a pipeline computes which micro-batch."),
+    ("sharding plans", "How the operators of a graph are divided over a group of devices."),
+    ("training plans", "Parallel degrees and micro-batches of a training on a cluster."),
+    ("estimates", "Closed formulas, answered at once and without a job."),
+    ("batches", "Many requests posted at once, and how their answers compare."),
+    ("service", "Health, examples, figures and the audit log."),
 )
 
 KEYED = (NotAuthenticated, NotAllowed, TooManyRequests, DatabaseUnavailable)
@@ -54,6 +67,7 @@ def openapi_document(app: FastAPI, *, asks_for_keys: bool) -> dict[str, Any]:
             version=app.version,
             description=app.description,
             routes=app.routes,
+            tags=[{"name": name, "description": description} for name, description in TAGS],
         )
         schemas = document.setdefault("components", {}).setdefault("schemas", {})
         for model in EXTRA_SCHEMAS:
@@ -61,7 +75,11 @@ def openapi_document(app: FastAPI, *, asks_for_keys: bool) -> dict[str, Any]:
             schemas.update(schema.pop("$defs", {}))
             schemas[model.__name__] = schema
         _replace_validation_errors(document)
+        if asks_for_keys:
+            add_scopes(document, app.routes)
         _add_refusals(document, asks_for_keys)
+        add_headers(document)
+        add_examples(document)
         app.openapi_schema = document
     return app.openapi_schema
 
@@ -93,5 +111,5 @@ def _add_refusals(document: dict[str, Any], asks_for_keys: bool) -> None:
                     del operation["security"]
             for status, answer in problem_responses(*refusals).items():
                 known = operation["responses"].setdefault(str(status), answer)
-                if known is not answer:
+                if answer["description"] not in known["description"]:
                     known["description"] += f" {answer['description']}"

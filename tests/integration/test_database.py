@@ -1,0 +1,66 @@
+"""A database that hangs, or that everybody wants at once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from app.database import HANGS_AFTER_S, Database
+from app.settings import Settings
+
+TIMEOUT_S = 0.2
+
+
+@pytest.fixture
+def impatient(database_url: str) -> Iterator[Database]:
+    database = Database(
+        Settings(database_url=database_url, database_pool_size=1, database_timeout_s=TIMEOUT_S)
+    )
+    yield database
+    database.dispose()
+
+
+@pytest.fixture
+def impatient_on_postgres(postgres_tables_url: str) -> Iterator[Database]:
+    settings = Settings(database_url=postgres_tables_url, database_timeout_s=TIMEOUT_S)
+    database = Database(settings)
+    yield database
+    database.dispose()
+
+
+def test_a_statement_without_an_answer_is_given_up(impatient_on_postgres: Database) -> None:
+    began = time.monotonic()
+    with pytest.raises(OperationalError) as raised, impatient_on_postgres.reading() as session:
+        session.execute(text("SELECT pg_sleep(30)"))
+    assert TIMEOUT_S + HANGS_AFTER_S <= time.monotonic() - began < 20
+    assert raised.value.connection_invalidated
+    with impatient_on_postgres.reading() as session:
+        assert session.scalar(text("SELECT 7")) == 7
+
+
+def test_an_error_of_a_statement_costs_no_connection(impatient_on_postgres: Database) -> None:
+    with impatient_on_postgres.looking() as connection:
+        process = connection.scalar(text("SELECT pg_backend_pid()"))
+        statement = text("SELECT pg_advisory_lock(1)")
+        with impatient_on_postgres.looking() as other:
+            other.execute(statement)
+            with pytest.raises(OperationalError) as raised:
+                connection.execute(statement)
+    assert not raised.value.connection_invalidated
+    with impatient_on_postgres.looking() as connection:
+        known = text("SELECT count(*) FROM pg_stat_activity WHERE pid = :process")
+        assert connection.scalar(known, {"process": process}) == 1
+
+
+def test_a_process_has_no_more_connections_than_it_says(impatient: Database) -> None:
+    with (
+        impatient.looking() as connection,
+        pytest.raises(PoolTimeout),
+        impatient.looking(),
+    ):
+        connection.execute(text("SELECT 1"))
