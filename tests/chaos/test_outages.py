@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.chaos, pytest.mark.timeout(by_form(2
 POSTS = by_form(15, 100)
 DATABASE_TIMEOUT_S = by_form(2.0, 5.0)
 CONNECT_TIMEOUT_S = 5.0
-HELD_MS = by_form(500, 100)
+HELD_MS = by_form(5_000, 100)
 """How much longer than with a broker a post may take; the short form also runs on machines that
 are busy with other tests."""
 SHORT_OUTAGE_S, LONG_OUTAGE_S = 3.0, 12.0
@@ -178,7 +178,7 @@ def test_without_the_database_clients_are_told_to_come_again(
         solved_after_s=solved_after_s,
     )
     # A connection that is found dead is tried again once, by connecting anew.
-    assert longest_s <= DATABASE_TIMEOUT_S + CONNECT_TIMEOUT_S + 2
+    assert longest_s <= DATABASE_TIMEOUT_S + CONNECT_TIMEOUT_S + by_form(20, 2)
 
 
 def check_refusal(answer: httpx.Response) -> None:
