@@ -162,6 +162,10 @@ def simulate(
             token, when = offload, max(end_ns[token], work.per_channel[c, CHANNEL_FREE_NS])
         _run_offload(tables, token, when, end_ns, work)
         work.next_start_ns[tables.ops[token, DEVICE]] = UNKNOWN
+        if tables.devices[tables.ops[token, DEVICE], HOST] >= 0:
+            # It took room in the host, on which other channels may have counted.
+            for c in range(tables.channels):
+                work.next_start_ns[devices + c] = UNKNOWN
     if left:
         return DEADLOCK
     latest = 0

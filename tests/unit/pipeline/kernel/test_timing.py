@@ -5,10 +5,11 @@ from __future__ import annotations
 from random import Random
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from planner.errors import OrderError
+from planner.pipeline.documents import read_problem
 from planner.pipeline.kernel.longest_path import POSITION, latest_starts, time_from
 from planner.pipeline.kernel.simulate import NEVER, simulate, workspace_for
 from planner.pipeline.kernel.tables import DURATION, sequences_of, tables_of, timed_ops
@@ -64,7 +65,25 @@ def test_latest_starts_keep_every_end_and_shorten_spans(
     assert late.makespan_ns <= early.makespan_ns
 
 
+def _two_channels_of_one_host() -> PipelineProblem:
+    """Both want to offload at the same instant, and the host has room for one of them."""
+    copied = {"offload_ns": 1, "reload_ns": 1, "backward_input_ns": 1}
+    return read_problem(
+        {
+            "micro_batches": 2,
+            "devices": [{"host": 0}, {"host": 0}, {}],
+            "hosts": [{"memory_bytes": 2}],
+            "stages": [
+                {"device": 0, "forward_ns": 7, "activation_bytes": 2, "offload_bytes": 2, **copied},
+                {"device": 2, "forward_ns": 1, "backward_input_ns": 1, "activation_bytes": 0},
+                {"device": 1, "forward_ns": 6, "activation_bytes": 1, "offload_bytes": 1, **copied},
+            ],
+        }
+    )
+
+
 @given(problems(**NO_ZEROS), st.integers(0, 10**6))
+@example(_two_channels_of_one_host(), 0)
 @settings(max_examples=300, deadline=None)
 def test_what_is_simulated_is_valid(problem: PipelineProblem, seed: int) -> None:
     try:
