@@ -140,7 +140,7 @@ def test_without_the_broker_requests_are_taken_on_and_solved_later(
     assert longest_ms <= usual_ms + HELD_MS
 
 
-@pytest.mark.parametrize("outage", [dead, hanging])
+@pytest.mark.parametrize("outage", by_form([dead], [dead, hanging]))
 def test_without_the_database_clients_are_told_to_come_again(
     topology: Topology, asker: Asker, outage: Callable[[Topology, str], object]
 ) -> None:
