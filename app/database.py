@@ -56,11 +56,13 @@ def milliseconds(seconds: float) -> int:
 
 
 class Database:
-    """One engine and its sessions. Make one per process; never carry one across a fork."""
+    """One engine and its sessions. Make one per process; never carry one across a fork.
 
-    def __init__(self, settings: Settings) -> None:
-        # Beyond the time after which the server gives up by itself, if it is well.
-        self.engine = make_engine(settings, settings.database_timeout_s + HANGS_AFTER_S)
+    Without bounds its statements may take any time, for people who wait for them.
+    """
+
+    def __init__(self, settings: Settings, *, is_bounded: bool = True) -> None:
+        self.engine = make_engine(settings, is_bounded=is_bounded)
         # On PostgreSQL a transaction around a query costs two more trips, and gives it nothing.
         alone = {} if self.engine.name == "sqlite" else {"isolation_level": "AUTOCOMMIT"}
         self._looking = self.engine.execution_options(**alone)
@@ -97,10 +99,11 @@ class Database:
         self.engine.dispose()
 
 
-def make_engine(settings: Settings, patience_s: float | None = None) -> Engine:
+def make_engine(settings: Settings, *, is_bounded: bool = False) -> Engine:
     """An engine for `settings.resolved_database_url`, with the manners of its database.
 
-    `patience_s` bounds every statement on PostgreSQL; those of migrations may take any time.
+    On PostgreSQL a statement waits for a lock for no longer than `database_timeout_s`, and takes no
+    longer in all if it `is_bounded`.
     """
     url = make_url(settings.resolved_database_url)
     timeout_s = settings.database_timeout_s
@@ -123,14 +126,21 @@ def make_engine(settings: Settings, patience_s: float | None = None) -> Engine:
         url,
         connect_args={
             "connect_timeout": POSTGRES_CONNECT_TIMEOUT_S,
-            "options": f"-c lock_timeout={milliseconds(timeout_s)} -c timezone=UTC",
+            "options": _postgres_options(milliseconds(timeout_s), is_bounded=is_bounded),
         },
         pool_pre_ping=True,
         **common,
     )
-    if patience_s is not None:
+    if is_bounded:
+        # Beyond the time after which the server gives up by itself, if it is well.
+        patience_s = timeout_s + HANGS_AFTER_S
         event.listen(engine, "do_connect", partial(_connect_to_postgres, patience_s))
     return engine
+
+
+def _postgres_options(timeout_ms: int, *, is_bounded: bool) -> str:
+    options = f"-c timezone=UTC -c lock_timeout={timeout_ms}"
+    return f"{options} -c statement_timeout={timeout_ms}" if is_bounded else options
 
 
 def _connect_to_postgres(

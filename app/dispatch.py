@@ -7,11 +7,12 @@ import threading
 import time
 from collections.abc import Callable
 
-from app.database import Database
+from app.database import UNREACHABLE, Database
 from app.observability import metrics
 from app.repositories.queue import Dispatch
 from app.services.retention import Retention
 from app.services.sweeping import (
+    InDoubt,
     Publish,
     forget_sent,
     send_unclaimed,
@@ -45,6 +46,7 @@ class Dispatcher:
         self._awake = threading.Event()
         self._stopping = threading.Event()
         self._forget_sent = False
+        self._in_doubt = InDoubt()
         self._thread = threading.Thread(target=self._run, name="dispatcher", daemon=True)
 
     def start(self, *, afresh: bool = False) -> None:
@@ -66,29 +68,45 @@ class Dispatcher:
     def _run(self) -> None:
         next_sweep = 0.0
         while not self._stopping.is_set():
-            try:
-                if self._forget_sent:
-                    forget_sent(self._database)
-                    self._forget_sent = False
-                if time.monotonic() >= next_sweep:
-                    next_sweep = time.monotonic() + self._settings.sweep_s
-                    self._broker_is_away = False
-                    self.sweep()
-                if self._publish is not None:
-                    # Each try claims many rows, and gives them up again where it fails: not for
-                    # every request that wakes this thread meanwhile.
-                    while not self._broker_is_away and send_unsent(
-                        self._database, self._publish, self._settings
-                    ):
-                        pass
-            except Exception as error:
-                # The thread outlives a database that is down: the next round tries again.
-                metrics.database_failed()
-                logger.error("the sweep failed: %s", error)
+            is_due = time.monotonic() >= next_sweep
+            if is_due:
+                next_sweep = time.monotonic() + self._settings.sweep_s
+            self._round(is_due)
             if self._after_round is not None:
                 self._after_round()
             self._awake.wait(max(0.0, next_sweep - time.monotonic()))
             self._awake.clear()
+
+    def _round(self, is_due: bool) -> None:
+        try:
+            self._catch_up()
+            if is_due:
+                self._broker_is_away = False
+                self.sweep()
+            self._send_unsent()
+        except UNREACHABLE as error:
+            # The thread outlives a database that is down: the next round tries again.
+            metrics.database_failed()
+            logger.error("the sweep failed: %s", error)
+        except Exception:
+            # It outlives a fault of its own too: another round may not meet it.
+            logger.exception("the sweep failed")
+
+    def _catch_up(self) -> None:
+        if self._forget_sent:
+            forget_sent(self._database)
+            self._forget_sent = False
+        self._in_doubt.settle(self._database)
+
+    def _send_unsent(self) -> None:
+        if self._publish is None:
+            return
+        # Each try claims many rows, and gives them up again where it fails: not for every request
+        # that wakes this thread meanwhile.
+        while not self._broker_is_away and send_unsent(
+            self._database, self._publish, self._settings, self._in_doubt
+        ):
+            pass
 
     def _noting_failure(self, publish: Publish) -> Publish:
         def publish_or_note(dispatch: Dispatch) -> None:
@@ -105,5 +123,5 @@ class Dispatcher:
         what has expired."""
         take_back_lapsed(self._database, self._settings)
         if self._publish is not None:
-            send_unclaimed(self._database, self._publish, self._settings)
+            send_unclaimed(self._database, self._publish, self._settings, self._in_doubt)
         self._retention.sweep()

@@ -207,7 +207,8 @@ class InvalidRequest(ServiceError):
     @classmethod
     def of(cls, path: str, message: str, remedy: str = "") -> InvalidRequest:
         """The error of a single field."""
-        detail = f"{path}: {message} {remedy}".strip()
+        # The body as a whole has no path.
+        detail = ": ".join(filter(None, [path, f"{message} {remedy}".strip()]))
         return cls(detail, errors=[FieldError(path, message, remedy)])
 
     @classmethod

@@ -4,28 +4,31 @@ The three kinds of process read the same settings:
 
 - API: ``python -m uvicorn --factory app.main:create_app --timeout-graceful-shutdown 3``
 - worker: ``python -m celery -A workers.celery_app worker``
-- schema: ``python -m migrations`` (or `app.database.migrate`) before either of them starts
+- schema: ``python -m migrations`` (or `app.database.upgrade_schema`) before either of them starts
 """
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, SecretStr, field_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 
+ENV_PREFIX = "LOADMASTER_"
+DEFAULT_DATA_DIR = Path("loadmaster-data")
 DEFAULT_DATABASE_FILE = "loadmaster.db"
 
 
 class Settings(BaseSettings):
     """Settings of the API, the worker and the sweep. Durations are in seconds."""
 
-    model_config = SettingsConfigDict(env_prefix="LOADMASTER_", extra="ignore", frozen=True)
+    model_config = SettingsConfigDict(env_prefix=ENV_PREFIX, extra="ignore", frozen=True)
 
     data_dir: Path = Field(
-        default=Path("loadmaster-data"), description="Folder of the default SQLite database."
+        default=DEFAULT_DATA_DIR, description="Folder of the default SQLite database."
     )
     database_url: str = Field(
         default="",
@@ -146,7 +149,9 @@ class Settings(BaseSettings):
         default=30, gt=0, description="A queued solve nobody claimed for so long is sent again."
     )
     max_crashes: int = Field(default=3, ge=1, description="Solver crashes before a solve fails.")
-    max_losses: int = Field(default=20, ge=0, description="Lost workers before a solve fails.")
+    max_losses: int = Field(
+        default=20, ge=0, description="A solve that loses more workers than this fails."
+    )
     overtime_s: float = Field(
         default=1.2, gt=0, description="A solver this long past its time limit is killed."
     )
@@ -244,3 +249,15 @@ class Settings(BaseSettings):
         if self.database_url:
             return self.database_url
         return f"sqlite:///{(self.data_dir / DEFAULT_DATABASE_FILE).absolute()}"
+
+
+def settings_fault(error: ValidationError | SettingsError) -> str:
+    """The variable at fault and what is wrong with it, in one line and without its value, which
+    may be a secret."""
+    if isinstance(error, ValidationError):
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        field, message = str(first["loc"][0]), first["msg"]
+    else:
+        named = re.search(r'field "(\w+)"', str(error))
+        field, message = named[1] if named else "", "It is no JSON."
+    return f"{ENV_PREFIX}{field.upper()}: {message}"

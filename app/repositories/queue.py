@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import or_, select, update
+from sqlalchemy import case, or_, select, update
 from sqlalchemy.orm import Session
 
 from app.database import clock_ms, milliseconds
@@ -26,6 +26,7 @@ class Dispatch:
 
 MOST_PATIENCE_S = 600
 DISPATCH = (Solve.id, Solve.queue, Solve.priority, Solve.dispatched_at)
+QUEUED_AT = case((Solve.not_before > Solve.created_at, Solve.not_before), else_=Solve.created_at)
 FIRST_IN_LINE = (Solve.priority.desc(), Solve.created_at, Solve.id)
 
 
@@ -62,10 +63,11 @@ class QueueRepository:
 
         Only the head of the line: behind it, waiting is what a queued solve is expected to do.
         And more and more rarely, since where nobody takes from a queue, sending again and again
-        would only fill the broker: whenever the wait has doubled, or `MOST_PATIENCE_S` is over.
+        would only fill the broker: whenever the wait since it was queued last has doubled, or
+        `MOST_PATIENCE_S` is over.
         """
         first = (
-            select(*DISPATCH, Solve.created_at)
+            select(*DISPATCH, QUEUED_AT.label("queued_at"))
             .where(
                 Solve.state == SolveState.QUEUED,
                 Solve.queue == queue,
@@ -81,7 +83,7 @@ class QueueRepository:
         statement = select(first).where(
             silence_ms > milliseconds(resend_after_s),
             or_(
-                silence_ms > sent_at - first.c.created_at,
+                silence_ms > sent_at - first.c.queued_at,
                 silence_ms > milliseconds(MOST_PATIENCE_S),
             ),
         )

@@ -29,8 +29,9 @@ from app.routes.conditional import (
 from app.schemas.jobs import JobPage, JobView, LogPage, ProgressPage
 from app.schemas.problems import problem_responses
 from app.services.job_views import TICKING, version_of
+from app.services.jobs import JobStatus
 from app.services.result_parts import Form, Parts
-from app.services.waiting import wait_until, wanted_wait_s
+from app.services.waiting import look_until, wanted_wait_s
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
@@ -81,16 +82,14 @@ async def get_job(
 ) -> Response:
     """How a job is getting on."""
     wait_s = wanted_wait_s(prefer, services.settings.max_wait_s)
-    status = await run_in_threadpool(services.jobs.status, caller, job_id)
-    if wait_s:
 
-        async def is_worth_telling() -> bool:
-            nonlocal status
-            status = await run_in_threadpool(services.jobs.status, caller, job_id)
-            changed = known.is_given and not known.holds(weak_tag(version_of(status.view)))
-            return changed or status.view.state.is_over
+    def is_worth_telling(status: JobStatus) -> bool:
+        changed = known.is_given and not known.holds(weak_tag(version_of(status.view)))
+        return changed or status.view.state.is_over
 
-        await wait_until(is_worth_telling, wait_s)
+    status = await look_until(
+        lambda: run_in_threadpool(services.jobs.status, caller, job_id), is_worth_telling, wait_s
+    )
     headers = tagged(weak_tag(version_of(status.view)), {"Vary": "Prefer"})
     if status.retry_after_s is not None:
         headers["Retry-After"] = str(status.retry_after_s)
@@ -137,12 +136,15 @@ def get_job_result(
 ) -> Response:
     """The result, once the job is over."""
     parts = Parts.read(fields, form)
-    version = services.jobs.result_version(caller, job_id)
-    headers = {} if version is None else tagged(strong_tag(version, repr(parts)))
-    if version is not None and known.holds(headers["ETag"]):
+
+    def tag_of(version: str) -> str:
+        return strong_tag(version, repr(parts))
+
+    result = services.jobs.result(caller, job_id, lambda version: known.holds(tag_of(version)))
+    headers = tagged(tag_of(result.version))
+    if result.text is None:
         return not_modified(headers)
-    text = services.jobs.result(caller, job_id)
-    return json_text(text if parts.is_whole else parts.of(text), headers)
+    return json_text(result.text if parts.is_whole else parts.of(result.text), headers)
 
 
 @router.get("/{job_id}/progress", responses={**FOUND, **problem_responses(InvalidRequest)})

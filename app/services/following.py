@@ -141,18 +141,23 @@ class Follower:
             while self._watches:
                 began = time.monotonic()
                 try:
-                    marks = await run_in_threadpool(self._read, tuple(self._watches))
+                    has_news = await self._look()
+                    pause_s = FIRST_PAUSE_S if has_news else min(pause_s * 1.5, LONGEST_PAUSE_S)
                 except UNREACHABLE as error:
                     logger.warning("followed jobs cannot be looked at: %s", error)
                     pause_s = LONGEST_PAUSE_S
-                else:
-                    has_news = self._tell(marks)
-                    pause_s = FIRST_PAUSE_S if has_news else min(pause_s * 1.5, LONGEST_PAUSE_S)
+                except Exception:
+                    # All streams depend on this task, so it outlives what nobody foresaw.
+                    logger.exception("followed jobs cannot be looked at")
+                    pause_s = LONGEST_PAUSE_S
                 taken_s = time.monotonic() - began
                 slowed_s = min(taken_s / MOST_OF_THE_TIME, SLOWEST_PAUSE_S)
                 await asyncio.sleep(max(pause_s, slowed_s))
         finally:
             self._polling = None
+
+    async def _look(self) -> bool:
+        return self._tell(await run_in_threadpool(self._read, tuple(self._watches)))
 
     def _read(self, job_ids: Collection[str]) -> dict[str, Mark]:
         with self._database.looking() as connection:

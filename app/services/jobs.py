@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
+from sqlalchemy import Connection
 from sqlalchemy.orm import Session
 
 from app.callers import Caller
@@ -16,7 +18,7 @@ from app.errors import JobNotFound, NoPlan, ResultNotReady, SolveFailed
 from app.models import SolveState
 from app.observability import metrics
 from app.repositories.event_log import EventLog
-from app.repositories.job_rows import JobFilter, JobReader
+from app.repositories.job_rows import JobFilter, JobReader, JobRow
 from app.repositories.jobs import JobRepository
 from app.repositories.news import NewsReader
 from app.repositories.solves import SolveRepository
@@ -48,7 +50,15 @@ class JobOutcome:
     view: JobView
     retry_after_s: int | None
     result: str | None
-    error: dict[str, object] | None
+    error: dict[str, Any] | None
+
+
+@dataclass(frozen=True)
+class JobResult:
+    """A result (JSON text; None where the caller has it), and what tells it apart from others."""
+
+    version: str
+    text: str | None
 
 
 class Jobs:
@@ -96,46 +106,29 @@ class Jobs:
         with self._database.looking() as connection:
             row = row_of(connection, caller, job_id)
             view = job_view(row)
-            if not row.is_over or not row.solve_is_over:
+            if not (row.is_over and row.solve_is_over):
                 return JobOutcome(view, retry_after_s(row), None, None)
-            result, error = JobReader(connection).ending(row.solve_id)
-        if result is not None and row.is_of_another_tenant:
-            result = without_traces(result)
-        return JobOutcome(view, None, result, None if error is None else json.loads(error))
+            return JobOutcome(view, None, *_ending(connection, row))
 
-    def result(self, caller: Caller, job_id: str) -> str:
-        """The result document as JSON text.
+    def result(self, caller: Caller, job_id: str, is_known: Callable[[str], bool]) -> JobResult:
+        """The result, which is not read if the caller has the one of this version.
 
         Raises `ResultNotReady` until the job is over, `SolveFailed` if it failed and `NoPlan` if
         it was cancelled without a plan.
         """
-        outcome = self.outcome(caller, job_id)
-        view = outcome.view
-        if outcome.retry_after_s is not None:
-            raise ResultNotReady(
-                f"The job is {view.state}; ask again later.",
-                headers={"Retry-After": str(outcome.retry_after_s)},
-            )
-        if outcome.result is not None:
-            return outcome.result
-        if view.state == SolveState.CANCELLED:
-            raise NoPlan("The job was cancelled, and no plan was kept for it.")
-        error = outcome.error or {}
-        raise SolveFailed(
-            str(error["detail"]),
-            members={"code": error["code"], "log_tail": error["log_tail"]},
-        )
-
-    def result_version(self, caller: Caller, job_id: str) -> str | None:
-        """What tells the result apart from every other; None while there can be none.
-
-        A result is written once, when its solve ends, so that it need not be read for this.
-        """
         with self._database.looking() as connection:
             row = row_of(connection, caller, job_id)
-        if not row.is_over or not row.solve_is_over:
-            return None
-        return f"{row.solve_id} {row.solve_finished_at} {row.is_of_another_tenant}"
+            if not row.is_over:
+                raise _not_ready(row)
+            if not row.solve_is_over:
+                raise _no_plan()
+            version = _result_version(row)
+            if is_known(version):
+                return JobResult(version, None)
+            text, error = _ending(connection, row)
+        if text is not None:
+            return JobResult(version, text)
+        raise _no_plan() if row.state == SolveState.CANCELLED else _solve_failed(error or {})
 
     def log(self, caller: Caller, job_id: str, offset: int) -> LogPage:
         """Log lines from an offset on."""
@@ -198,3 +191,33 @@ class Jobs:
             metrics.solve_ended(solve)
         else:
             solve.stop_requested = True
+
+
+def _ending(connection: Connection, row: JobRow) -> tuple[str | None, dict[str, Any] | None]:
+    """The result (JSON text) or the error that the solve of a job ended with."""
+    result, error = JobReader(connection).ending(row.solve_id)
+    if result is not None and row.is_of_another_tenant:
+        result = without_traces(result)
+    return result, None if error is None else json.loads(error)
+
+
+def _result_version(row: JobRow) -> str:
+    # A result is written once, when its solve ends, so that it need not be read for this.
+    return f"{row.solve_id} {row.solve_finished_at} {row.is_of_another_tenant}"
+
+
+def _not_ready(row: JobRow) -> ResultNotReady:
+    return ResultNotReady(
+        f"The job is {row.state}; ask again later.",
+        headers={"Retry-After": str(retry_after_s(row))},
+    )
+
+
+def _no_plan() -> NoPlan:
+    return NoPlan("The job was cancelled, and no plan was kept for it.")
+
+
+def _solve_failed(error: Mapping[str, Any]) -> SolveFailed:
+    return SolveFailed(
+        str(error["detail"]), members={"code": error["code"], "log_tail": error["log_tail"]}
+    )

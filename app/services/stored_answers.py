@@ -10,11 +10,10 @@ from app.models import Solve, SolveState
 
 @dataclass(frozen=True)
 class Choice:
-    """What the stored solves offer: an answer, one to join, and results that are out of date."""
+    """What the stored solves offer: an answer, or one to join."""
 
     answer: Solve | None
     in_flight: Solve | None
-    stale: tuple[Solve, ...]
 
 
 def choose(
@@ -32,15 +31,13 @@ def choose(
     An unproven plan of another solver version is out of date: this version may find a better one.
     """
     known = [solve for solve in known if engine is None or solve.engine == engine]
-    stale = tuple(solve for solve in known if _is_stale(solve, solver_version))
-    fresh = [solve for solve in known if solve not in stale]
+    fresh = [solve for solve in known if not _is_stale(solve, solver_version)]
     answers = [solve for solve in fresh if SolveState(solve.state).is_over]
     answers += [solve for solve in settled if _is_settled(solve, engine, mip_gap)]
     in_flight = [solve for solve in fresh if not SolveState(solve.state).is_over]
     return Choice(
         answer=min(answers, key=_rank, default=None),
         in_flight=min(in_flight, key=lambda solve: (solve.created_at, solve.id), default=None),
-        stale=stale,
     )
 
 

@@ -6,7 +6,7 @@ Every step is a compare-and-set on the rows, so any number of processes may swee
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from app.database import Database
 from app.models import LONG, SHORT
@@ -25,6 +25,32 @@ HEAD_OF_LINE = 64
 Publish = Callable[[Dispatch], None]
 
 
+class InDoubt:
+    """Solves whose rows say, or may come to say, that they were sent, although they were not.
+
+    A commit without an answer may still take effect. What marks the row again waits for it.
+    """
+
+    def __init__(self) -> None:
+        self._solve_ids: set[str] = set()
+
+    def add(self, solve_ids: Iterable[str]) -> None:
+        """Their rows are about to say so."""
+        self._solve_ids.update(solve_ids)
+
+    def discard(self, solve_id: str) -> None:
+        """It was sent."""
+        self._solve_ids.discard(solve_id)
+
+    def settle(self, database: Database) -> None:
+        """Have them sent again; they are forgotten only once their rows say so."""
+        if not self._solve_ids:
+            return
+        with database.writing() as session:
+            QueueRepository(session).mark_unsent(sorted(self._solve_ids))
+        self._solve_ids.clear()
+
+
 def forget_sent(database: Database) -> None:
     """Send everything queued again: the broker may be a new one that knows nothing of it.
 
@@ -34,15 +60,19 @@ def forget_sent(database: Database) -> None:
         QueueRepository(session).mark_all_unsent()
 
 
-def send_unsent(database: Database, publish: Publish, settings: Settings) -> int:
+def send_unsent(
+    database: Database, publish: Publish, settings: Settings, in_doubt: InDoubt | None = None
+) -> int:
     """Send the ids of queued solves that were not sent yet; returns how many."""
     with database.reading() as session:
         rooms = RunningLimits(session, settings).rooms_to_send()
         waiting = QueueRepository(session).unsent(BATCH, rooms)
-    return _send(database, publish, waiting)
+    return _send(database, publish, waiting, in_doubt or InDoubt())
 
 
-def send_unclaimed(database: Database, publish: Publish, settings: Settings) -> int:
+def send_unclaimed(
+    database: Database, publish: Publish, settings: Settings, in_doubt: InDoubt | None = None
+) -> int:
     """Send ids again that nobody acted on; returns how many."""
     with database.reading() as session:
         rooms = RunningLimits(session, settings).rooms_to_run()
@@ -53,7 +83,7 @@ def send_unclaimed(database: Database, publish: Publish, settings: Settings) -> 
                 queue, HEAD_OF_LINE, settings.resend_after_s, rooms
             )
         ]
-    return _send(database, publish, waiting)
+    return _send(database, publish, waiting, in_doubt or InDoubt())
 
 
 def take_back_lapsed(database: Database, settings: Settings) -> int:
@@ -63,12 +93,13 @@ def take_back_lapsed(database: Database, settings: Settings) -> int:
     return sum(_take_back(database, settings, fence) for fence in lapsed)
 
 
-def _send(database: Database, publish: Publish, waiting: list[Dispatch]) -> int:
+def _send(database: Database, publish: Publish, waiting: list[Dispatch], in_doubt: InDoubt) -> int:
     if not waiting:
         return 0
     with database.writing() as session:
         queue = QueueRepository(session)
         taken = [dispatch for dispatch in waiting if queue.mark_sent(dispatch)]
+        in_doubt.add(dispatch.solve_id for dispatch in taken)
     for sent, dispatch in enumerate(taken):
         try:
             publish(dispatch)
@@ -76,10 +107,9 @@ def _send(database: Database, publish: Publish, waiting: list[Dispatch]) -> int:
             # Broker libraries raise a wide range of errors, and each means the same here.
             metrics.broker_failed()
             logger.warning("the broker takes no messages: %s", error)
-            with database.writing() as session:
-                unsent = [entry.solve_id for entry in taken[sent:]]
-                QueueRepository(session).mark_unsent(unsent)
+            in_doubt.settle(database)
             return sent
+        in_doubt.discard(dispatch.solve_id)
     return len(taken)
 
 

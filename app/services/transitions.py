@@ -100,8 +100,9 @@ def move(solve: Solve, target: SolveState) -> None:
     solve.phase = None
     if target.is_over:
         solve.finished_at = clock_ms()
-    else:
+    elif target is SolveState.QUEUED:
         solve.dispatched_at = None
+        solve.not_before = clock_ms()
 
 
 def end_attempt(
@@ -129,7 +130,10 @@ def end_attempt(
         case Lost():
             solve.losses += 1
             if solve.losses > max_losses:
-                detail = f"{solve.losses} workers in a row were lost while they solved it."
+                detail = (
+                    f"{solve.losses} workers were lost while they solved it. Ask again once the "
+                    "workers keep running; their logs say why they ended."
+                )
                 _fail(solve, "worker_lost", detail, log_tail)
             else:
                 move(solve, SolveState.QUEUED)

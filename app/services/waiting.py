@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 import anyio
 
 FIRST_PAUSE_S = 0.05
 LONGEST_PAUSE_S = 1.0
+Seen = TypeVar("Seen")
 _WAIT = re.compile(r"wait\s*=\s*\"?(\d{1,9})\"?", re.IGNORECASE)
 
 
@@ -24,10 +26,20 @@ def wanted_wait_s(prefer: str | None, cap_s: float) -> float:
 
 async def wait_until(is_over: Callable[[], Awaitable[bool]], seconds: float) -> None:
     """Ask at growing intervals until the answer is yes or the time has passed."""
+    if seconds > 0:
+        await look_until(is_over, bool, seconds)
+
+
+async def look_until(
+    look: Callable[[], Awaitable[Seen]], is_enough: Callable[[Seen], bool], seconds: float
+) -> Seen:
+    """Look, and at growing intervals again until that is enough or the time has passed."""
     deadline = time.monotonic() + seconds
     pause_s = FIRST_PAUSE_S
-    while (left_s := deadline - time.monotonic()) > 0:
-        if await is_over():
-            return
+    while True:
+        seen = await look()
+        left_s = deadline - time.monotonic()
+        if left_s <= 0 or is_enough(seen):
+            return seen
         await anyio.sleep(min(pause_s, left_s))
         pause_s = min(pause_s * 1.5, LONGEST_PAUSE_S)

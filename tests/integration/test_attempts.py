@@ -219,6 +219,20 @@ def test_what_nobody_takes_is_sent_again_more_and_more_rarely(
     assert (sent_after(0, 20), sent_after(0, 31)) == (0, 1)
     assert (sent_after(120, 100), sent_after(120, 121)) == (0, 1)
     assert (sent_after(86_400, 590), sent_after(86_400, 601)) == (0, 1)
+    set_columns(database, not_before=now - 40_000)
+    assert (sent_after(86_400, 29), sent_after(86_400, 31)) == (0, 1), "queued again a while ago"
+
+
+def test_a_solve_that_is_queued_again_waits_from_then_on(
+    client: TestClient, database: Database, attempts: Attempts
+) -> None:
+    post(client)
+    order = claim(attempts, database)
+    attempts.end(order.fence, GivenBack(), Progress())
+    solve = only_solve(database)
+    assert solve.created_at <= solve.not_before
+    with database.reading() as session:
+        assert session.scalars(select(clock_ms())).one() >= solve.not_before
 
 
 def test_a_worker_that_shuts_down_passes_the_id_on(

@@ -35,12 +35,32 @@ def impatient_on_postgres(postgres_tables_url: str) -> Iterator[Database]:
 
 def test_a_statement_without_an_answer_is_given_up(impatient_on_postgres: Database) -> None:
     began = time.monotonic()
-    with pytest.raises(OperationalError) as raised, impatient_on_postgres.reading() as session:
-        session.execute(text("SELECT pg_sleep(30)"))
+    with impatient_on_postgres.reading() as session:
+        session.execute(text("SET statement_timeout = 0"))
+        with pytest.raises(OperationalError) as raised:
+            session.execute(text("SELECT pg_sleep(30)"))
     assert TIMEOUT_S + HANGS_AFTER_S <= time.monotonic() - began < 20
     assert raised.value.connection_invalidated
     with impatient_on_postgres.reading() as session:
         assert session.scalar(text("SELECT 7")) == 7
+
+
+def test_a_server_that_is_well_gives_a_statement_up_by_itself(
+    impatient_on_postgres: Database,
+) -> None:
+    with impatient_on_postgres.looking() as connection:
+        with pytest.raises(OperationalError) as raised:
+            connection.execute(text("SELECT pg_sleep(30)"))
+        assert not raised.value.connection_invalidated
+        assert connection.scalar(text("SELECT 7")) == 7
+
+
+def test_people_may_wait_for_a_statement(postgres_tables_url: str) -> None:
+    settings = Settings(database_url=postgres_tables_url, database_timeout_s=TIMEOUT_S)
+    database = Database(settings, is_bounded=False)
+    with database.reading() as session:
+        session.execute(text("SELECT pg_sleep(:seconds)"), {"seconds": TIMEOUT_S + 1.5})
+    database.dispose()
 
 
 def test_an_error_of_a_statement_costs_no_connection(impatient_on_postgres: Database) -> None:

@@ -24,6 +24,7 @@ from app.callers import Scope
 from app.database import Database
 from app.main import create_app
 from app.models import SolveEvent, SolveLogLine
+from app.repositories.job_rows import JobReader
 from app.services.attempts import Attempts, Progress
 from app.services.following import most_of_a_tenant
 from app.services.keys import KeyRing
@@ -355,6 +356,29 @@ def test_a_database_that_is_away_for_a_moment_ends_no_stream(
         finish(attempts, database)
         assert names(stream.rest())[-1] == "end"
     assert next(failures) > 3
+
+
+def test_a_fault_of_the_query_for_all_streams_ends_none(
+    server: httpx.Client,
+    database: Database,
+    attempts: Attempts,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    job_id = begun(server)
+    marks, failures = JobReader.marks, itertools.count()
+
+    def failing(*arguments: Any) -> Any:
+        if next(failures) < 1:
+            raise ZeroDivisionError
+        return marks(*arguments)
+
+    with opened(server, job_id) as stream:
+        stream.until("state")
+        monkeypatch.setattr(JobReader, "marks", failing)
+        eventually(lambda: "ZeroDivisionError" in caplog.text)
+        finish(attempts, database)
+        assert names(stream.rest())[-1] == "end"
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

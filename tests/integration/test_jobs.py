@@ -217,7 +217,7 @@ def test_many_wait_at_once_without_holding_connections(client: TestClient) -> No
     replies: list[int] = []
 
     def wait() -> None:
-        headers = {"Prefer": "wait=3"}
+        headers = {"Prefer": "wait=10"}
         replies.append(client.post(ADDRESS, json={}, headers=headers).status_code)
 
     waiting = [threading.Thread(target=wait) for _ in range(60)]
@@ -226,7 +226,7 @@ def test_many_wait_at_once_without_holding_connections(client: TestClient) -> No
     time.sleep(1)
     began = time.monotonic()
     assert client.get("/v1/jobs?limit=1").status_code == 200
-    assert time.monotonic() - began < 2.5
+    assert time.monotonic() - began < 8
     for thread in waiting:
         thread.join()
     assert replies == [202] * 60

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from starlette.testclient import TestClient
 
 from app.database import Database
 from app.models import Job
+from app.repositories.job_rows import JobReader
 from app.services.attempts import Attempts, Progress
 from app.services.transitions import Answered
 from client.columnar import rows
@@ -187,6 +189,30 @@ def test_waiting_for_a_change(client: TestClient, database: Database, attempts: 
     assert time.monotonic() - began < 30
     assert (changed.status_code, changed.json()["state"]) == (200, "running")
     timer.join()
+
+
+def test_a_job_that_is_over_is_read_once(
+    client: TestClient, database: Database, attempts: Attempts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = solved(client, database, attempts)
+    tag = client.get(address).headers["ETag"]
+    read: list[str] = []
+
+    def counted(method: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any) -> Any:
+            read.append(method.__name__)
+            return method(*arguments)
+
+        return call
+
+    for name in ("one", "ending"):
+        monkeypatch.setattr(JobReader, name, counted(getattr(JobReader, name)))
+    assert client.get(address.removesuffix("/result"), headers={"Prefer": "wait=9"}).is_success
+    assert read == ["one"]
+    assert client.get(address, headers={"If-None-Match": tag}).status_code == 304
+    assert read == ["one"] * 2
+    assert client.get(address).is_success
+    assert read == ["one"] * 3 + ["ending"]
 
 
 def test_waiting_for_the_end(client: TestClient, database: Database, attempts: Attempts) -> None:

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from app.database import Database, milliseconds
+from app.database import UNREACHABLE, Database, milliseconds
 from app.models import DeliveryState, Webhook
 from app.observability import metrics
 from app.repositories.job_rows import JobReader
@@ -106,9 +106,12 @@ class Notifier:
         while not self._stopping.is_set():
             try:
                 self.round()
-            except Exception as error:
+            except UNREACHABLE as error:
                 # The thread outlives a database that is down: the next round tries again.
                 logger.error("webhooks are not delivered: %s", error)
+            except Exception:
+                # It outlives a fault of its own too: another round may not meet it.
+                logger.exception("webhooks are not delivered")
             self._awake.wait(POLL_S)
             self._awake.clear()
 
@@ -164,9 +167,11 @@ class Notifier:
             began = time.monotonic()
             outcome = self._try(claimed)
             self._settle(claimed.webhook, outcome, milliseconds(time.monotonic() - began))
-        except Exception as error:
+        except UNREACHABLE as error:
             # Whoever is next makes the try again after `PATIENCE_S`.
             logger.error("the webhook %s: %s", claimed.webhook.id, error)
+        except Exception:
+            logger.exception("the webhook %s", claimed.webhook.id)
         finally:
             with self._lock:
                 del self._under_way[threading.current_thread()]

@@ -7,6 +7,7 @@ import json
 
 import pytest
 
+from app.database import clock_ms
 from app.models import OVER, Solve, SolveState
 from app.services.transitions import (
     ALLOWED,
@@ -39,6 +40,7 @@ def test_legal_steps_set_what_goes_with_the_state(source: SolveState, target: So
     assert (solve.finished_at is not None) == target.is_over
     if target is SolveState.QUEUED:
         assert solve.dispatched_at is None
+        assert isinstance(solve.not_before, clock_ms)
 
 
 def test_nothing_follows_an_end() -> None:
