@@ -8,7 +8,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 import click
+from pydantic import ValidationError
+from pydantic_settings import SettingsError
 
+from app.settings import DEFAULT_DATA_DIR, Settings, settings_fault
 from client.administration.audit import audit_command
 from client.administration.keys import keys_command
 from client.administration.tenants import tenants_command
@@ -48,6 +51,12 @@ class _Commands(click.Group):
             _fail(str(error), error.exit_status)
         except StartError as error:
             _fail(str(error), EXIT_INPUT)
+        except SettingsError as error:
+            _fail(settings_fault(error), EXIT_INPUT)
+        except ValidationError as error:
+            if error.title != Settings.__name__:
+                raise
+            _fail(settings_fault(error), EXIT_INPUT)
         except (KeyboardInterrupt, click.Abort):
             sys.exit(EXIT_INTERRUPTED)
         except BrokenPipeError:
@@ -82,7 +91,7 @@ def main() -> None:
 @click.option(
     "--data-dir",
     type=click.Path(file_okay=False, path_type=Path),
-    default=Path("loadmaster-data"),
+    default=DEFAULT_DATA_DIR,
     show_default=True,
     envvar="LOADMASTER_DATA_DIR",
     show_envvar=True,

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 import click
 
+from app.settings import DEFAULT_DATA_DIR
 from client.api import LoadmasterClient
 from client.errors import InputError
 from embedded.access import TOKEN_FILE
@@ -16,7 +17,6 @@ from embedded.data_dir import read_holder
 KEY_FILE = "client.api_key_file"
 """Where click's context holds what `--api-key-file` said."""
 LOOPBACK = ("127.0.0.1", "::1")
-DEFAULT_DATA_DIR = Path("loadmaster-data")
 
 
 def connect(server: str) -> LoadmasterClient:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from app.settings import DEFAULT_DATA_DIR
 from client.errors import ClientError, InputError
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def database_options(command: Callable[..., Any]) -> Callable[..., Any]:
     folder = click.option(
         "--data-dir",
         type=click.Path(file_okay=False, path_type=Path),
-        default=Path("loadmaster-data"),
+        default=DEFAULT_DATA_DIR,
         show_default=True,
         envvar="LOADMASTER_DATA_DIR",
         show_envvar=True,
@@ -60,18 +61,23 @@ def reported() -> Iterator[None]:
 
 def settings_of(data_dir: Path, database_url: str, *, must_exist: bool = True) -> Settings:
     """The service's settings for this database."""
-    from sqlalchemy import make_url
-
     from app.settings import Settings
 
     if _is_on_command_line("data_dir") and not _is_on_command_line("database_url"):
         # What the command names comes before what the environment does.
         database_url = ""
     settings = Settings(data_dir=data_dir, database_url=database_url)
+    return with_database(settings) if must_exist else settings
+
+
+def with_database(settings: Settings) -> Settings:
+    """These settings, whose database has to be there if it is a file."""
+    from sqlalchemy import make_url
+
     url = make_url(settings.resolved_database_url)
-    is_file = url.get_backend_name() == "sqlite"
-    if must_exist and is_file and not Path(str(url.database)).exists():
-        raise InputError("--data-dir", f"there is no database {url.database}.", "Name another one.")
+    if url.get_backend_name() == "sqlite" and not Path(url.database or "").exists():
+        wrong = f"there is no database {url.database}."
+        raise InputError("--data-dir", wrong, "Start the service once, or name another one.")
     return settings
 
 
@@ -124,7 +130,7 @@ def prune_command(dry_run: bool, data_dir: Path, database_url: str) -> None:
     from app.services.retention import Retention
 
     settings = settings_of(data_dir, database_url)
-    database = Database(settings)
+    database = Database(settings, is_bounded=False)
     with reported():
         retention = Retention(database, settings)
         found = retention.expired() if dry_run else retention.remove_all()
@@ -160,7 +166,7 @@ def check_command(data_dir: Path, database_url: str) -> None:
     from app.services.upkeep import check
 
     settings = settings_of(data_dir, database_url)
-    database = Database(settings)
+    database = Database(settings, is_bounded=False)
     with reported():
         faults = check(database)
     database.dispose()
@@ -176,7 +182,7 @@ def _tables(settings: Settings) -> set[str]:
 
     from app.database import Database
 
-    database = Database(settings)
+    database = Database(settings, is_bounded=False)
     tables = set(inspect(database.engine).get_table_names())
     database.dispose()
     return tables
@@ -186,7 +192,7 @@ def _revision(settings: Settings) -> str:
     from app.database import Database
     from app.repositories.upkeep import UpkeepRepository
 
-    database = Database(settings)
+    database = Database(settings, is_bounded=False)
     with database.reading() as session:
         revision = UpkeepRepository(session).revision()
     database.dispose()

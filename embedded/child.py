@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from planner.process_guard import die_with_parent
+from planner.process_guard import die_with_parent, signal_in_words
 
 SHORT_LIFE_S = 10.0
 FIRST_RESTART_DELAY_S = 0.1
@@ -149,7 +149,4 @@ def last_line(log: Path) -> str:
 def _in_words(status: int) -> str:
     if status >= 0:
         return f"exit status {status}"
-    try:
-        return f"killed by {signal.Signals(-status).name}"
-    except ValueError:
-        return f"killed by signal {-status}"
+    return f"killed by {signal_in_words(-status)}"

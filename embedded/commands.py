@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from app.observability.process_files import FOLDER_VARIABLE
-from app.settings import Settings
-from workers.capacity import default_concurrency
 
 METRICS = "metrics"
 """Where API and worker add up what they count, below the data directory."""
@@ -52,10 +50,11 @@ def api_command(listening_fd: int) -> list[str]:
 
 
 def child_environment(
-    own: Mapping[str, str], *, database_url: str, broker_url: str, data_dir: Path
+    own: Mapping[str, str], *, slots: int, database_url: str, broker_url: str, data_dir: Path
 ) -> dict[str, str]:
     """What the children see: the service's addresses, and temporary files below `data_dir`.
 
+    `slots` is how many solves the worker runs at once, unless `own` says otherwise.
     The children's working directory is `data_dir` too, so a package of the same name in the
     directory where the service was started cannot stand in for one of the service's own.
     """
@@ -63,7 +62,6 @@ def child_environment(
     from app.models import LONG, SHORT
 
     temporary = data_dir / "tmp"
-    slots = default_concurrency(Settings())
     return {
         "LOADMASTER_WORKER_QUEUES": json.dumps([SHORT, LONG]),
         # Long solves leave a slot to short ones, where there is more than one.

@@ -21,12 +21,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from app.settings import DEFAULT_DATA_DIR, Settings
 from embedded import broker, commands
 from embedded.access import TOKEN_FILE, Access, Authentication, decide_access
 from embedded.child import Child, kill_group, last_line, spawn
 from embedded.data_dir import DataDir
 from embedded.errors import StartError
 from embedded.listener import is_loopback, listen, url_of
+from workers.capacity import default_concurrency
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8400
@@ -45,7 +47,7 @@ class ServeOptions:
 
     host: str = DEFAULT_HOST
     port: int = DEFAULT_PORT
-    data_dir: Path = Path("loadmaster-data")
+    data_dir: Path = DEFAULT_DATA_DIR
     # None = by where it listens, see `embedded.access`.
     authentication: Authentication | None = None
     token_file: bool = False
@@ -135,6 +137,7 @@ class Supervisor:
         (self._data.path / "tmp").mkdir()
         environment = commands.child_environment(
             {**os.environ, **self._settings},
+            slots=default_concurrency(Settings()),
             database_url=os.environ.get("LOADMASTER_DATABASE_URL") or self._data.database_url,
             broker_url=broker_url,
             data_dir=self._data.path,

@@ -6,6 +6,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from planner.control_groups import VERSION_2, levels, text
+
 _told: int | None = None
 
 
@@ -37,50 +39,19 @@ def usable_cores(root: Path = Path("/")) -> int:
 
 def _quota_v2(root: Path) -> float | None:
     """The smallest `cpu.max` from this process's group up to the top (cgroup v2)."""
-    group = own_group(root, controller="")
-    if group is None:
-        return None
-    top = root / "sys/fs/cgroup"
-    folder = top / group.lstrip("/")
-    if not folder.is_relative_to(top):
-        folder = top
     quotas = []
-    for level in (folder, *folder.parents):
-        words = _read(level / "cpu.max").split()
+    for level in levels(root, VERSION_2):
+        words = text(level / "cpu.max").split()
         if len(words) == 2 and words[0] != "max":
             quotas.append(int(words[0]) / int(words[1]))
-        if level == top:
-            break
     return min(quotas, default=None)
 
 
 def _quota_v1(root: Path) -> float | None:
     """`cpu.cfs_quota_us` over `cpu.cfs_period_us` of this process's group (cgroup v1)."""
-    group = own_group(root, controller="cpu")
-    if group is None:
-        return None
-    for folder in (
-        root / "sys/fs/cgroup/cpu" / group.lstrip("/"),
-        root / "sys/fs/cgroup/cpu",
-    ):
-        quota = _read(folder / "cpu.cfs_quota_us").strip()
-        period = _read(folder / "cpu.cfs_period_us").strip()
+    for level in levels(root, "cpu"):
+        quota = text(level / "cpu.cfs_quota_us").strip()
+        period = text(level / "cpu.cfs_period_us").strip()
         if quota and period:
             return int(quota) / int(period) if int(quota) > 0 else None
     return None
-
-
-def own_group(root: Path, controller: str) -> str | None:
-    """The path of this process's control group for a controller; "" = cgroup v2."""
-    for line in _read(root / "proc/self/cgroup").splitlines():
-        _, controllers, path = line.split(":", 2)
-        if controller in controllers.split(",") and ".." not in path:
-            return path
-    return None
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text()
-    except OSError:
-        return ""

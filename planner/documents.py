@@ -17,12 +17,14 @@ from pydantic import (
     Field,
     Tag,
     ValidationError,
+    model_validator,
 )
 
 from planner.errors import SpecError
 
 LARGEST_VALUE = 2**53 - 1
 LONGEST_LIST = 100_000
+MOST_FIELDS = 1_000
 
 
 class Refused(ValueError):
@@ -73,14 +75,14 @@ def one_or_list(value: Any) -> str:
 
 
 def _not_too_long(value: Any) -> Any:
-    """Looked at before the entries, so that a list of millions costs nothing."""
-    if isinstance(value, list) and len(value) > LONGEST_LIST:
+    """Looked at before the entries, so that a list or an object of millions costs nothing."""
+    if isinstance(value, list | dict) and len(value) > LONGEST_LIST:
         raise Refused(f"must have at most {LONGEST_LIST} entries", "Give fewer of them.")
     return value
 
 
 Listed = (Field(fail_fast=True), BeforeValidator(_not_too_long))
-"""For lists of a document: bounded, and the first entry at fault ends the reading."""
+"""For lists and maps of a document: bounded, and the first entry at fault ends the reading."""
 
 PerMicroBatch = Annotated[
     Annotated[WholeNumber, Tag(ONE_NUMBER)]
@@ -94,6 +96,14 @@ class Document(BaseModel):
     """Base of every document: unknown fields are errors, values never change."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_not_too_many_fields(cls, value: Any) -> Any:
+        """Each unknown one would be an error of its own."""
+        if isinstance(value, dict) and len(value) > MOST_FIELDS:
+            raise Refused(f"must have at most {MOST_FIELDS} fields", "Remove unknown ones.")
+        return value
 
 
 _WRITE_OBJECT = 'Write it in braces: {"field": value}.'

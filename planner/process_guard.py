@@ -1,4 +1,5 @@
-"""Nobody outlives its parent: the parent-death signal, with a check for the race before it."""
+"""How processes end: none outlives its parent (the parent-death signal, with a check for the race
+before it), and what killed one has a name."""
 
 from __future__ import annotations
 
@@ -23,3 +24,11 @@ def die_with_parent(parent: int) -> None:
         _LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
+
+
+def signal_in_words(number: int) -> str:
+    """What a signal is called; of those for real-time use only two have a name."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

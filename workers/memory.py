@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from planner.cores import own_group
+from planner.control_groups import VERSION_2, levels, text
 
 KIB = 1024
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
@@ -17,7 +17,7 @@ def usable_bytes(root: Path = Path("/")) -> int | None:
 
     `root` is where `proc` and `sys` are looked for.
     """
-    known = [_machine_bytes(root), *_group_limits_v2(root), *_group_limits_v1(root)]
+    known = [_machine_bytes(root), *_group_limits(root)]
     return min((limit for limit in known if limit is not None), default=None)
 
 
@@ -35,12 +35,12 @@ def held_bytes(pid: int, at_most: int) -> int:
 def _family(pid: int) -> list[int]:
     family = [pid]
     for member in family:
-        for task in _read(Path(f"/proc/{member}/task")):
-            family += map(int, _text(Path(f"/proc/{member}/task/{task}/children")).split())
+        for task in _entries(Path(f"/proc/{member}/task")):
+            family += map(int, text(Path(f"/proc/{member}/task/{task}/children")).split())
     return family
 
 
-def _read(folder: Path) -> list[str]:
+def _entries(folder: Path) -> list[str]:
     try:
         return os.listdir(folder)
     except OSError:
@@ -48,52 +48,33 @@ def _read(folder: Path) -> list[str]:
 
 
 def _resident_bytes(pid: int) -> int:
-    fields = _text(Path(f"/proc/{pid}/statm")).split()
+    fields = text(Path(f"/proc/{pid}/statm")).split()
     return int(fields[1]) * PAGE_BYTES if fields else 0
 
 
 def _proportional_bytes(pid: int) -> int:
-    for line in _text(Path(f"/proc/{pid}/smaps_rollup")).splitlines():
+    for line in text(Path(f"/proc/{pid}/smaps_rollup")).splitlines():
         if line.startswith("Pss:"):
             return int(line.split()[1]) * KIB
     return _resident_bytes(pid)
 
 
 def _machine_bytes(root: Path) -> int | None:
-    for line in _text(root / "proc/meminfo").splitlines():
+    for line in text(root / "proc/meminfo").splitlines():
         if line.startswith("MemTotal:"):
             return int(line.split()[1]) * KIB
     return None
 
 
-def _group_limits_v2(root: Path) -> list[int]:
-    """`memory.max` from this process's group up to the top (cgroup v2)."""
-    group = own_group(root, controller="")
-    if group is None:
-        return []
-    top = root / "sys/fs/cgroup"
-    folder = top / group.lstrip("/")
-    levels = [level for level in (folder, *folder.parents) if level.is_relative_to(top)]
-    return _numbers(level / "memory.max" for level in levels)
-
-
-def _group_limits_v1(root: Path) -> list[int]:
-    """`memory.limit_in_bytes` of this process's group (cgroup v1)."""
-    group = own_group(root, controller="memory")
-    if group is None:
-        return []
-    top = root / "sys/fs/cgroup/memory"
-    return _numbers(folder / "memory.limit_in_bytes" for folder in (top / group.lstrip("/"), top))
+def _group_limits(root: Path) -> list[int]:
+    """Of this process's group and those above it, whichever version of control groups there is."""
+    return [
+        *_numbers(level / "memory.max" for level in levels(root, VERSION_2)),
+        *_numbers(level / "memory.limit_in_bytes" for level in levels(root, "memory")),
+    ]
 
 
 def _numbers(paths: Iterable[Path]) -> list[int]:
     """Of the files that hold one; the word `max` means no limit."""
-    texts = [_text(path).strip() for path in paths]
-    return [int(text) for text in texts if text.isdigit()]
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text()
-    except OSError:
-        return ""
+    said = [text(path).strip() for path in paths]
+    return [int(number) for number in said if number.isdigit()]

@@ -11,7 +11,7 @@ import socket
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import IO, Any
 
 from workers.solver_server import INTERRUPT, PIPES
@@ -26,7 +26,7 @@ class SolverChild:
     """A solver process in a session and process group of its own, forked by the solver server.
 
     It dies when this object is closed, when this process dies, and when the server dies. Raises
-    `OSError` if the order cannot be sent.
+    `OSError`, and leaves nothing behind, if the order cannot be sent.
     """
 
     def __init__(self, orders: socket.socket, order: Mapping[str, Any]) -> None:
@@ -41,20 +41,19 @@ class SolverChild:
         self.stderr_tail: list[str] = []
         # Solvers leave files behind when they are killed; these go with the folder.
         self._files = tempfile.TemporaryDirectory(prefix="loadmaster-")
-        try:
+        with contextlib.ExitStack() as undo:
+            undo.callback(self._files.cleanup)
             self._stdin, pipes, self._connection = _send(orders, self._files.name)
-        except OSError:
-            self._files.cleanup()
-            raise
-        self._events, self._errors = (_Lines(pipe) for pipe in pipes)
-        self._status = _Lines(self._connection)
-        self._selector = selectors.DefaultSelector()
-        for lines in (self._status, self._events, self._errors):
-            self._selector.register(lines.stream, selectors.EVENT_READ, lines)
-        line = json.dumps(order, separators=(",", ":")).encode() + b"\n"
-        # A thread, because a child that does not read must not hold up its supervisor.
-        self._sender = threading.Thread(target=self._write, args=(line,), daemon=True)
-        self._sender.start()
+            for stream in (self._stdin, *pipes, self._connection):
+                undo.callback(stream.close)
+            self._events, self._errors = (_Lines(pipe) for pipe in pipes)
+            self._status = _Lines(self._connection)
+            self._selector = undo.enter_context(selectors.DefaultSelector())
+            for lines in (self._status, self._events, self._errors):
+                self._selector.register(lines.stream, selectors.EVENT_READ, lines)
+            line = json.dumps(order, separators=(",", ":")).encode() + b"\n"
+            self._sender = _started(self._write, line)
+            undo.pop_all()
 
     @property
     def is_over(self) -> bool:
@@ -173,18 +172,30 @@ def _send(
 ) -> tuple[IO[bytes], tuple[IO[bytes], IO[bytes]], socket.socket]:
     """Order a solver; this side's ends of its stdin, of stdout and stderr, and the connection."""
     with contextlib.ExitStack() as theirs, contextlib.ExitStack() as ours:
-        (stdin_read, stdin), (stdout, stdout_write), (stderr, stderr_write) = (
-            os.pipe() for _ in range(PIPES)
-        )
-        given = (stdin_read, stdout_write, stderr_write)
-        for fd in given:
-            theirs.callback(os.close, fd)
-        stdin_file = ours.enter_context(os.fdopen(stdin, "wb"))
-        taken = [ours.enter_context(os.fdopen(fd, "rb", buffering=0)) for fd in (stdout, stderr)]
+        far: list[int] = []
+        near: list[IO[bytes]] = []
+        for fd in range(PIPES):
+            read, write = os.pipe()
+            given, kept = (read, write) if fd == 0 else (write, read)
+            theirs.callback(os.close, given)
+            far.append(given)
+            file = os.fdopen(kept, "wb") if fd == 0 else os.fdopen(kept, "rb", buffering=0)
+            near.append(ours.enter_context(file))
         connection, far_end = socket.socketpair()
         ours.enter_context(connection)
         theirs.enter_context(far_end)
         message = json.dumps({"files": files}).encode()
-        socket.send_fds(orders, [message], [*given, far_end.fileno()])
+        socket.send_fds(orders, [message], [*far, far_end.fileno()])
         ours.pop_all()
-    return stdin_file, (taken[0], taken[1]), connection
+    stdin, stdout, stderr = near
+    return stdin, (stdout, stderr), connection
+
+
+def _started(write: Callable[[bytes], None], line: bytes) -> threading.Thread:
+    """A thread that writes, because a child that does not read must not hold up its supervisor."""
+    thread = threading.Thread(target=write, args=(line,), daemon=True)
+    try:
+        thread.start()
+    except RuntimeError as error:
+        raise OSError(str(error)) from error
+    return thread

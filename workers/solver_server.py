@@ -130,6 +130,9 @@ class SolverServer:
         )
 
     def _listen(self, child: int, connection: socket.socket) -> None:
+        if self._connections.get(child) is not connection:
+            # It was reaped earlier in the same batch of events, and its connection closed.
+            return
         try:
             message = connection.recv(MESSAGE_BYTES)
         except ConnectionError:

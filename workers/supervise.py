@@ -14,8 +14,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from sqlalchemy.exc import InterfaceError, OperationalError
-
+from app.database import UNREACHABLE
 from app.observability import metrics
 from app.services.attempts import Attempts, Progress, Standing, WorkOrder
 from app.services.transitions import (
@@ -29,6 +28,7 @@ from app.services.transitions import (
     is_final,
 )
 from app.settings import Settings
+from planner.process_guard import signal_in_words
 from workers.capacity import Capacity
 from workers.memory_watch import MemoryWatch
 from workers.solver_child import SolverChild
@@ -164,7 +164,7 @@ class Supervisor:
             return
         try:
             standing = self._renew(now) if is_due else self._attempts.standing(self._order.fence)
-        except (OperationalError, InterfaceError) as error:
+        except UNREACHABLE as error:
             # Not knowing is not having lost: the fence decides once the database is back.
             metrics.database_failed()
             logger.warning("cannot %s the lease: %s", "renew" if is_due else "look at", error)
@@ -222,7 +222,7 @@ class Supervisor:
             try:
                 self._attempts.end(self._order.fence, ending, self._news())
                 return
-            except (OperationalError, InterfaceError) as error:
+            except UNREACHABLE as error:
                 metrics.database_failed()
                 logger.warning("cannot store the end of the attempt: %s", error)
                 if time.monotonic() >= deadline:
@@ -244,7 +244,6 @@ def _checked(result: Any) -> dict[str, Any]:
 
 def _death(exit_code: int) -> str:
     if exit_code < 0:
-        name = signal.Signals(-exit_code).name
         hint = " (out of memory?)" if exit_code == -signal.SIGKILL else ""
-        return f"The solver process was killed by {name}{hint}."
+        return f"The solver process was killed by {signal_in_words(-exit_code)}{hint}."
     return f"The solver process ended with exit code {exit_code} and without an answer."

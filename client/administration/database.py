@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import shlex
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -11,6 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from app.settings import DEFAULT_DATA_DIR
+from client.database import reported, with_database
 from client.errors import ClientError
 
 if TYPE_CHECKING:
@@ -22,7 +25,7 @@ data_dir_option = click.option(
     "--data-dir",
     type=click.Path(file_okay=False, path_type=Path),
     help="Data directory of `loadmaster serve`; without it the database is the one that "
-    "LOADMASTER_DATABASE_URL or LOADMASTER_DATA_DIR names, or ./loadmaster-data.",
+    f"LOADMASTER_DATABASE_URL or LOADMASTER_DATA_DIR names, or ./{DEFAULT_DATA_DIR}.",
 )
 
 
@@ -30,30 +33,24 @@ data_dir_option = click.option(
 def open_database(data_dir: Path | None) -> Iterator[Database]:
     """The service's database, which has to be there and have its tables."""
     # Only here: the other commands need neither SQLAlchemy nor the time to import it.
-    from sqlalchemy import inspect, make_url
-    from sqlalchemy.exc import SQLAlchemyError
+    from sqlalchemy import inspect
 
     from app.database import Database
     from app.models import ApiKey
     from app.settings import Settings
 
     settings = Settings() if data_dir is None else Settings(data_dir=data_dir, database_url="")
-    url = make_url(settings.resolved_database_url)
-    if url.get_backend_name() == "sqlite" and not Path(url.database or "").exists():
-        raise ClientError(
-            f"there is no database {url.database}; start the service once, or name its "
-            "--data-dir or LOADMASTER_DATABASE_URL"
-        )
-    database = Database(settings)
+    # People wait for what a command does, and can stop it.
+    database = Database(with_database(settings), is_bounded=False)
     try:
-        if not inspect(database.engine).has_table(ApiKey.__tablename__):
-            raise ClientError(
-                "the database is of an older version; start the service once, or run "
-                "`python -m migrations`"
-            )
-        yield database
-    except SQLAlchemyError as error:
-        raise ClientError(f"the database cannot be used: {error}") from error
+        with reported():
+            if not inspect(database.engine).has_table(ApiKey.__tablename__):
+                where = "" if data_dir is None else f" --data-dir {shlex.quote(str(data_dir))}"
+                raise ClientError(
+                    "the database is of an older version; start the service once, or run "
+                    f"`loadmaster db migrate{where}`"
+                )
+            yield database
     finally:
         database.dispose()
 

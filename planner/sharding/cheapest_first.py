@@ -11,6 +11,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
@@ -68,8 +69,8 @@ class CheapestFirst:
         self._steps: list[tuple[int, Scope]] = problem.steps[::-1]
         self._tables = self._eliminated(problem)[::-1]
         self._memory = problem.memory
-        leasts = [int(self._memory[v].min()) for v, _ in self._steps]
-        self._least_from = [sum(leasts[place:]) for place in range(len(leasts) + 1)]
+        leasts = [int(self._memory[v].min()) for v, _ in reversed(self._steps)]
+        self._least_from = [*accumulate(leasts, initial=0)][::-1]
         self._limit = instance.device_memory_bytes
         self._ranks: dict[tuple[int, Choice], Ranked] = {}
         self._waiting: list[_Waiting] = []

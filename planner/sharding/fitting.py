@@ -69,7 +69,7 @@ class Fitting:
             tried.fits(start)
             if tried.is_over():
                 return tried.best
-        self._look_in_order()
+        self._look_in_order(MOST_IN_ORDER)
         none_fits = self._is_few and self.bound == math.inf
         if not self.compared and not none_fits and not tried.is_over():
             FittingSearch(tried).run(starts)
@@ -95,12 +95,11 @@ class Fitting:
             self._look_in_order(LONG_MOST_IN_ORDER, share=1.0)
         return tried.best
 
-    def _look_in_order(self, most: int | None = None, share: float = IN_ORDER_SHARE) -> None:
+    def _look_in_order(self, most: int, share: float = IN_ORDER_SHARE) -> None:
         """Look at the cheapest plans until one fits, or none that is left is better than the best
         so far."""
         tried = self._tried
         instance, until = self._instance, tried.deadline
-        most = most or MOST_IN_ORDER
         if self._is_few:
             # All are looked at: those that keep too much count as well for the least needed.
             instance, most = replace(instance, device_memory_bytes=None), FEW_PLANS

@@ -21,11 +21,13 @@ def lowest_known_peak_bytes(
     """
     lowest: int | None = None
     for choice in _simple_plans(formulation):
+        if should_stop():
+            break
         if _kept_bytes(formulation, choice) > limit_bytes:
             continue
         peak = predicted_peak_bytes(formulation, choice)
         lowest = peak if lowest is None else min(lowest, peak)
-        if lowest <= limit_bytes or should_stop():
+        if lowest <= limit_bytes:
             break
     return lowest
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from planner.sharding.layout import Layout
 
 Key = tuple[str, int]
-"""A tensor and the layer that it belongs to; -1 and the number of layers for what is outside."""
+"""A tensor and the layer that it belongs to; -1 and the number of layers played for what is
+outside."""
 
 
 class Piece:

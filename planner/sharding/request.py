@@ -109,11 +109,11 @@ class ShardingRequest(Document):
     communication: Literal["volume", "time"] = "volume"
     redundancy: Literal["source", "mesh"] = "source"
     stages: Annotated[PositiveWhole, Field(le=1024)] = 1
-    pin: dict[str, str] = Field(
+    pin: Annotated[dict[str, str], *Listed] = Field(
         default_factory=dict,
         description="Operator: strategy. With `solver.exact` `layer3.qkv` is one layer's `qkv`.",
     )
-    forbid: dict[str, list[str]] = Field(
+    forbid: Annotated[dict[str, Annotated[list[str], *Listed]], *Listed] = Field(
         default_factory=dict, description="Operator: strategies that it must not have."
     )
     explain: Annotated[list[QuestionDocument], Field(max_length=MOST_QUESTIONS)] = Field(

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from planner.errors import Interrupted
@@ -280,7 +280,7 @@ class StageSolve:
             size_bytes = layered.tensors[repeat.output].size_bytes
             uncounted_bytes = self._settings.micro_batches_in_flight * size_bytes
         return Wanted(
-            graph_on=graphs.on,
+            graph_on=lru_cache(maxsize=1)(graphs.on),
             settings=self._settings,
             rule_options=rule_options(spec),
             limit_bytes=limit_bytes,

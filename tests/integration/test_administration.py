@@ -139,12 +139,13 @@ def test_database_has_to_be_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     monkeypatch.delenv("LOADMASTER_DATABASE_URL", raising=False)
     for command in (["keys", "create"], ["keys", "list"], ["tenants", "list"], ["audit"]):
         result = CliRunner().invoke(cli.main, [*command, "--data-dir", str(tmp_path)])
-        assert result.exit_code == 1
-        assert result.stderr.startswith("error: there is no database")
+        assert result.exit_code == 2
+        assert "there is no database" in result.stderr
+        assert "Start the service once" in result.stderr
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "loadmaster.db").touch()
     result = CliRunner().invoke(cli.main, ["keys", "create", "--data-dir", str(tmp_path)])
-    assert "python -m migrations" in result.stderr
+    assert f"`loadmaster db migrate --data-dir {tmp_path}`" in result.stderr
 
 
 def test_data_directory_names_the_database(

@@ -42,6 +42,12 @@ def test_version_2_quota_of_a_parent(tmp_path: Path) -> None:
     assert usable_cores(tmp_path) == 3
 
 
+def test_no_group_is_looked_for_outside_of_all_groups(tmp_path: Path) -> None:
+    write(tmp_path, "proc/self/cgroup", "0::/../b\n")
+    write(tmp_path, "sys/fs/b/cpu.max", "100000 100000\n")
+    assert usable_cores(tmp_path) == 8
+
+
 @pytest.mark.parametrize(("quota", "cores"), [("400000", 4), ("-1", 8)])
 def test_version_1_quota(tmp_path: Path, quota: str, cores: int) -> None:
     write(tmp_path, "proc/self/cgroup", "4:cpuset:/\n3:cpu,cpuacct:/job\n")

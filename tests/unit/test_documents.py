@@ -11,6 +11,7 @@ from pydantic import Field, StrictBool, ValidationError
 from planner.documents import (
     LARGEST_VALUE,
     LONGEST_LIST,
+    MOST_FIELDS,
     Document,
     FiniteNumber,
     PerMicroBatch,
@@ -24,6 +25,9 @@ from planner.pipeline.request import resolve_request as resolve_pipeline
 from planner.sharding.request import resolve_request as resolve_sharding
 
 Body = dict[str, Any]
+
+
+FIELDS = {str(number): 0 for number in range(MOST_FIELDS + 1)}
 
 
 class Colour(Enum):
@@ -65,6 +69,7 @@ def problem_of(body: Body) -> SpecError:
     [
         ({"part": {}}, "part.size", "is required.", "Give `size`."),
         ({"part": 5}, "part", "must be an object.", 'Write it in braces: {"field": value}.'),
+        ({"part": FIELDS}, "part", "must have at most 1000 fields.", "Remove unknown ones."),
         ({"size": 5}, "size", "is not a known field.", "Remove it or check its spelling."),
         ({"count": 1.5}, "count", "must be a whole number.", "without quotes or a fraction"),
         ({"count": True}, "count", "must be a whole number.", "such as 8"),

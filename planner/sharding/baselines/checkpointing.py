@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from planner.errors import Interrupted
@@ -74,7 +74,8 @@ def least_time(
     if limit_bytes is None or first.needed_bytes <= limit_bytes:
         return search.baseline(first)
     # The other half of the time is for the rows behind this one.
-    fitting = [*search.lowered(first, limit_bytes, budget.share(2))]
+    lowered = search.lowered(first, limit_bytes, budget.share(2))
+    fitting = [] if lowered is None else [lowered]
     if plan is not None:
         own = search.without_checkpointing(plan)
         fitting += [own] if own.needed_bytes <= limit_bytes else []
@@ -127,24 +128,24 @@ class _LeastTime:
             return None, best.reason
         return self._timed_choice(best.choice, is_proven=best.is_proven), None
 
-    def lowered(self, first: _Timed, limit_bytes: int, budget: Budget) -> Iterator[_Timed]:
+    def lowered(self, first: _Timed, limit_bytes: int, budget: Budget) -> _Timed | None:
         """The first that fits as the limit of what is kept is lowered by what is too much."""
         least_bytes, found = least_memory_bytes(self._instance), first
         for _ in range(PEAK_ROUNDS):
             if found.kept_bytes <= least_bytes or budget.is_over():
-                return
+                return None
             kept_bytes = max(least_bytes, found.kept_bytes - (found.needed_bytes - limit_bytes))
             try:
                 lower, _ = self.within(kept_bytes, budget)
             except Interrupted:
-                return
+                return None
             if lower is None:
-                return
+                return None
             if lower.needed_bytes <= limit_bytes:
                 # Plans that keep more may fit as well, and be faster.
-                yield replace(lower, is_proven=False, note=KEEPS_LESS)
-                return
+                return replace(lower, is_proven=False, note=KEEPS_LESS)
             found = lower
+        return None
 
     def without_checkpointing(self, plan: Sequence[int]) -> _Timed:
         """A plan of the same strategies as one of the choices."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -11,23 +10,27 @@ from app.settings import Settings
 from embedded import commands
 
 
-def settings_of_children(monkeypatch: pytest.MonkeyPatch, **own: str) -> Settings:
-    environment = commands.child_environment(
-        own, database_url="sqlite:///x", broker_url="redis://x", data_dir=Path("/data")
-    )
+def settings_of_children(monkeypatch: pytest.MonkeyPatch, slots: int = 1, **own: str) -> Settings:
+    addresses = {"database_url": "sqlite:///x", "broker_url": "redis://x"}
+    environment = commands.child_environment(own, slots=slots, data_dir=Path("/data"), **addresses)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     return Settings()
 
 
-@pytest.mark.parametrize(("cores", "most"), [(8, 3), (4, 1), (2, 1)])
+@pytest.mark.parametrize(("slots", "most"), [(4, 3), (2, 1), (1, 1)])
 def test_the_worker_takes_both_queues_and_keeps_a_slot_for_short_solves(
-    monkeypatch: pytest.MonkeyPatch, cores: int, most: int
+    monkeypatch: pytest.MonkeyPatch, slots: int, most: int
 ) -> None:
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(cores)))
-    settings = settings_of_children(monkeypatch)
+    settings = settings_of_children(monkeypatch, slots)
     assert set(settings.worker_queues) == {"short", "long"}
     assert settings.max_running_long == most
+
+
+def test_a_wrong_setting_is_left_to_who_reads_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOADMASTER_SOLVER_THREADS", "x")
+    own = {"LOADMASTER_SOLVER_THREADS": "3"}
+    assert settings_of_children(monkeypatch, **own).solver_threads == 3
 
 
 def test_the_operator_may_say_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,9 +6,10 @@ import json
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from planner.errors import SpecError
-from planner.sharding.request import resolve_request
+from planner.sharding.request import ShardingRequest, resolve_request
 from tests.unit.sharding.posted import Body, linear, operator, repeated, tensor, two_layers
 
 BERT: Body = {"transformer": "BERT-Large", "devices": 4}
@@ -245,3 +246,23 @@ def test_a_large_graph_is_resolved_in_no_time() -> None:
     graph = {"inputs": [tensor("x", 8, 8)], "operators": operators}
     request = resolve_request({"graph": graph, "devices": 64})
     assert request.operations == count + 1
+
+
+@pytest.mark.parametrize(
+    ("change", "path"),
+    [
+        ({"forbid": {"o": [1] * 90_000}}, "forbid.o.0"),
+        ({"forbid": {"o": ["a"] * 300_000}}, "forbid.o"),
+        ({"forbid": {str(number): [1] for number in range(90_000)}}, "forbid.0.0"),
+        ({"forbid": {str(number): [] for number in range(300_000)}}, "forbid"),
+        ({"pin": {str(number): 1 for number in range(90_000)}}, "pin.0"),
+        ({"pin": {str(number): "a" for number in range(300_000)}}, "pin"),
+        ({str(number): 1 for number in range(300_000)}, ""),
+        ({"solver": {str(number): 1 for number in range(300_000)}}, "solver"),
+    ],
+)
+def test_a_huge_wrong_request_has_one_error(change: Body, path: str) -> None:
+    with pytest.raises(ValidationError) as found:
+        ShardingRequest.model_validate({**BERT, **change})
+    assert found.value.error_count() == 1
+    assert ".".join(map(str, problem_of({**BERT, **change}).path)) == path

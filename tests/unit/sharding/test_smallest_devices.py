@@ -177,3 +177,10 @@ def test_a_stage_has_its_part_of_the_graph() -> None:
     assert names[0] == names[1]
     assert "embedding" in names[0]
     assert "loss" not in names[0]
+
+
+def test_told_to_stop_no_plan_is_looked_at_any_more() -> None:
+    own = wanted({**GPT, "devices": 4}, 1)
+    looks = itertools.count(1)
+    assert lowest_known_peak_bytes(formulated(own, 4), 1, lambda: next(looks) > 1) is None
+    assert next(looks) == 3
