@@ -7,9 +7,11 @@ import random
 import signal
 import time
 from collections.abc import Callable
+from itertools import count
 
 import pytest
 
+from planner.cores import usable_cores
 from tests.chaos.asking import Asker
 from tests.chaos.deployments import (
     asking,
@@ -26,21 +28,25 @@ from tests.unit.embedded.service import PROGRAMS, Service, Start
 
 pytestmark = [pytest.mark.slow, pytest.mark.chaos, pytest.mark.timeout(by_form(240, LONG_S))]
 
-SOLVE_S = by_form(0.5, 2.0)
+SOLVE_S = 2.0
+TWO_SOLVES_AT_ONCE = str(max(1, usable_cores() // 2))
+"""The threads of a solve of which a worker runs two or three, so that there is work for as many
+strikes on a machine of many cores."""
 KILL_WORKER_EVERY_S = by_form(4.0, 2.0)
-KILL_CHILD_EVERY_S = by_form(6.0, 5.0)
+BROKER_STRIKE, DATABASE_STRIKE = by_form((1, 2), (20, 40))
+KILL_CHILD_EVERY_S = 5.0
 """Of three, one of which is the only worker."""
 OUTCOME_S = 1200.0
 DONE = "succeeded"
 
 
-def kill_until_done(watch: Watch, jobs: int, every_s: float, kill: Callable[[int], None]) -> int:
-    """Calls `kill` with how many solves are over, until all are; how often that was."""
+def kill_until_done(watch: Watch, jobs: int, every_s: float, kill: Callable[[], None]) -> int:
+    """Calls `kill` until all solves are over; how often that was."""
     deadline = time.monotonic() + OUTCOME_S
     kills = 0
-    while (done := watch.solves().get(DONE, 0)) < jobs:
+    while watch.solves().get(DONE, 0) < jobs:
         assert time.monotonic() < deadline, watch.solves()
-        kill(done)
+        kill()
         kills += 1
         time.sleep(every_s)
     return kills
@@ -57,18 +63,19 @@ def check(asker: Asker, watch: Watch, job_ids: list[str]) -> None:
 class Saboteur:
     """Kills a worker at each turn; once the broker, and once the database is restarted."""
 
-    def __init__(self, topology: Topology, chance: random.Random, jobs: int) -> None:
+    def __init__(self, topology: Topology, chance: random.Random) -> None:
         self._topology = topology
         self._chance = chance
         self._workers = [name for name in topology.members if name.startswith("worker")]
-        self._special = [(jobs // 3, self._broker), (jobs * 2 // 3, self._database)]
+        self._special = {BROKER_STRIKE: self._broker, DATABASE_STRIKE: self._database}
+        self._numbers = count()
 
-    def strike(self, done: int) -> None:
+    def strike(self) -> None:
         restart_worker = self._topology.members[self._chance.choice(self._workers)]
         restart_worker.kill()
         restart_worker.start()
-        if self._special and done >= self._special[0][0]:
-            self._special.pop(0)[1]()
+        if special := self._special.pop(next(self._numbers), None):
+            special()
 
     @property
     def is_through(self) -> bool:
@@ -84,14 +91,15 @@ class Saboteur:
 def test_workers_are_killed_and_the_servers_restarted() -> None:
     jobs = by_form(20, 500)
     chance = seeded_random()
+    threads = {"LOADMASTER_SOLVER_THREADS": TWO_SOLVES_AT_ONCE}
     with (
-        deployed(apis=2, workers=3, seconds=SOLVE_S) as topology,
+        deployed(apis=2, workers=3, seconds=SOLVE_S, **threads) as topology,
         asking(topology) as asker,
     ):
         watch = Watch(topology.database_url)
         began = time.monotonic()
         job_ids = asker.post_all(jobs)
-        saboteur = Saboteur(topology, chance, jobs)
+        saboteur = Saboteur(topology, chance)
         kills = kill_until_done(watch, jobs, KILL_WORKER_EVERY_S, saboteur.strike)
         took_s = time.monotonic() - began
         assert saboteur.is_through
@@ -107,27 +115,31 @@ def test_workers_are_killed_and_the_servers_restarted() -> None:
 
 
 def test_the_children_of_the_embedded_default_are_killed(start: Start) -> None:
-    jobs = by_form(10, 150)
+    jobs = by_form(16, 150)
     chance = seeded_random()
     service = start(
         "data",
         *("--port", "0"),
         LOADMASTER_SOLVER_COMMAND=slow_solver(SOLVE_S),
-        LOADMASTER_SOLVER_THREADS="1",
+        LOADMASTER_SOLVER_THREADS=TWO_SOLVES_AT_ONCE,
     )
     service.wait_until_ready()
     watch = Watch(f"sqlite:///{service.data_dir / 'loadmaster.db'}")
     asker = Asker([service.url])
     killed = dict.fromkeys(PROGRAMS, 0)
+    turns = chance.sample(sorted(PROGRAMS), len(PROGRAMS))
 
-    def strike(_: int) -> None:
-        name = chance.choice(sorted(PROGRAMS))
-        killed[name] += kill_child(service, name)
+    def strike() -> None:
+        name = turns[0]
+        if kill_child(service, name):
+            killed[name] += 1
+            turns.append(turns.pop(0))
 
     began = time.monotonic()
     job_ids = asker.post_all(jobs)
     kill_until_done(watch, jobs, KILL_CHILD_EVERY_S, strike)
     took_s = time.monotonic() - began
+    assert all(killed.values()), killed
     check(asker, watch, job_ids)
     record(
         "loadmaster serve, kill -9 of worker, API and broker",

@@ -22,7 +22,6 @@ LIMITS_S = by_form((3,), (10, 60, 120))
 # The short form runs beside other tests on few cores: it asks whether, the long form how soon.
 LATE_S = by_form(20.0, 2.0)
 CANCEL_S = by_form(20.0, 1.0)
-"""The short form also runs on machines that are busy with other tests."""
 OVER = {"succeeded", "failed", "cancelled", "infeasible"}
 
 
@@ -66,9 +65,7 @@ def result_of(asker: Asker, job_id: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("limit_s", LIMITS_S)
 @pytest.mark.parametrize("engine", ENGINES)
-def test_an_answer_comes_within_two_seconds_of_the_limit(
-    asker: Asker, engine: str, limit_s: int
-) -> None:
+def test_an_answer_comes_soon_after_the_limit(asker: Asker, engine: str, limit_s: int) -> None:
     job_id = begin(asker, engine, limit_s)
     began = time.monotonic()
     over = until(asker, job_id, OVER, limit_s + 30)
@@ -88,9 +85,7 @@ def test_an_answer_comes_within_two_seconds_of_the_limit(
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_cancelled_job_stops_within_a_second_and_keeps_its_plan(
-    asker: Asker, engine: str
-) -> None:
+def test_a_cancelled_job_stops_soon_and_keeps_its_plan(asker: Asker, engine: str) -> None:
     job_id = begin(asker, engine, 60)
     while asker.once("GET", f"/v1/jobs/{job_id}").json()["best_makespan_ns"] is None:
         time.sleep(0.05)

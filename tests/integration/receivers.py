@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 import ssl
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -35,15 +34,16 @@ class Receiver:
 
 @contextmanager
 def receiver(*, tls: bool = False, **answers: Any) -> Iterator[Receiver]:
-    """A receiver until the block ends."""
+    """A receiver until the block ends; then it answers at once what it still has to."""
     known = Receiver(**answers)
+    ended = threading.Event()
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             lowered = {name.lower(): value for name, value in self.headers.items()}
             known.received.append((self.path, lowered, body))
-            time.sleep(known.delay_s)
+            ended.wait(known.delay_s)
             self.send_response(known.next_status())
             for name, value in {"Content-Length": str(len(known.body)), **known.headers}.items():
                 self.send_header(name, value)
@@ -53,8 +53,11 @@ def receiver(*, tls: bool = False, **answers: Any) -> Iterator[Receiver]:
         def log_message(self, *_: Any) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
+    class Server(ThreadingHTTPServer):
+        # Many connect at once, and whoever finds no room is heard only after a second or more.
+        request_queue_size = 128
+
+    server = Server(("127.0.0.1", 0), Handler)
     # A sender that hangs up while it is answered is no news.
     server.handle_error = lambda *_: None  # type: ignore[method-assign]
     if tls:
@@ -65,9 +68,12 @@ def receiver(*, tls: bool = False, **answers: Any) -> Iterator[Receiver]:
     known.url = f"http://127.0.0.1:{known.port}/hook?token=secret"
     thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
     thread.start()
-    yield known
-    server.shutdown()
-    server.server_close()
+    try:
+        yield known
+    finally:
+        ended.set()
+        server.shutdown()
+        server.server_close()
 
 
 @contextmanager

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +22,9 @@ from tests.integration.conftest import DATABASES, WITHOUT_KEYS, database_without
 from tests.integration.fakes import FAKE_SOLVER, resolve_fake
 from tests.integration.helpers import eventually, job, only_solve, post
 from tests.integration.processes import marked_processes, new_marker
+from tests.integration.worker_processes import Worker, worker_starter
 
-ROOT = Path(__file__).parents[2]
-StartWorker = Callable[..., subprocess.Popen[bytes]]
+StartWorker = Callable[..., Worker]
 WORK = {"do": "work", "seconds": 2}
 LONG_WORK = {"do": "work", "seconds": 300}
 
@@ -91,30 +91,18 @@ def client(settings: Settings) -> Iterator[TestClient]:
 @pytest.fixture
 def start_worker(settings: Settings, tmp_path: Path, marker: str) -> Iterator[StartWorker]:
     """Starts Celery workers, which are gone after the test, like every solver of theirs."""
-    workers: list[subprocess.Popen[bytes]] = []
-    log = (tmp_path / "worker.log").open("wb")
+    numbers = count()
+    with worker_starter(tmp_path / "worker.log") as start:
 
-    def start(own: Settings = settings) -> subprocess.Popen[bytes]:
-        name = f"{marker}-{len(workers)}"
-        command = ["-m", "celery", "-A", "workers.celery_app", "worker", "--loglevel", "INFO"]
-        command += ["--concurrency", "2", "--hostname", name]
-        command += ["--without-gossip", "--without-mingle"]
-        worker = subprocess.Popen(
-            [sys.executable, *command],
-            env={**os.environ, **environment_of(own), "TMPDIR": str(tmp_path)},
-            cwd=ROOT,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-        workers.append(worker)
-        return worker
+        def start_named(own: Settings = settings) -> Worker:
+            return start(
+                *("--loglevel", "INFO", "--concurrency", "2"),
+                *("--hostname", f"{marker}-{next(numbers)}"),
+                *("--without-gossip", "--without-mingle"),
+                environment={**environment_of(own), "TMPDIR": str(tmp_path)},
+            )
 
-    yield start
-    for worker in workers:
-        worker.kill()
-        worker.wait()
-    log.close()
+        yield start_named
     eventually(lambda: not marked_processes(marker), 5)
 
 

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import socket
-import subprocess
-import sys
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,9 +14,10 @@ from app.observability.process_files import FOLDER_VARIABLE
 from app.settings import Settings
 from migrations.run import downgrade
 from tests.integration.helpers import eventually
+from tests.integration.topology import free_port
+from tests.integration.worker_processes import Worker, worker_starter
 
-ROOT = Path(__file__).parents[2]
-Start = Callable[..., subprocess.Popen[bytes]]
+Start = Callable[..., Worker]
 
 
 @pytest.fixture
@@ -27,42 +25,21 @@ def start(
     sqlite_template: Path, sqlite_database_url: str, broker_url: str, tmp_path: Path
 ) -> Iterator[Start]:
     """Starts a worker whose log is worker.log."""
-    workers: list[subprocess.Popen[bytes]] = []
+    own = {
+        "LOADMASTER_DATABASE_URL": sqlite_database_url,
+        "LOADMASTER_BROKER_URL": broker_url,
+        "LOADMASTER_DATA_DIR": str(tmp_path),
+    }
+    with worker_starter(tmp_path / "worker.log") as start:
 
-    def begin(**environment: str) -> subprocess.Popen[bytes]:
-        own = {key: value for key, value in os.environ.items() if "LOADMASTER" not in key}
-        with (tmp_path / "worker.log").open("wb") as log:
-            worker = subprocess.Popen(
-                [sys.executable, "-m", "celery", "-A", "workers.celery_app", "worker"],
-                env={
-                    **own,
-                    "LOADMASTER_DATABASE_URL": sqlite_database_url,
-                    "LOADMASTER_BROKER_URL": broker_url,
-                    "LOADMASTER_DATA_DIR": str(tmp_path),
-                    **environment,
-                },
-                cwd=ROOT,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-        workers.append(worker)
-        return worker
+        def start_here(**environment: str) -> Worker:
+            return start(environment={**own, **environment})
 
-    yield begin
-    for worker in workers:
-        worker.kill()
-        worker.wait()
+        yield start_here
 
 
 def log_of(folder: Path) -> str:
     return (folder / "worker.log").read_text()
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def test_a_worker_answers_for_its_processes_and_logs_json(start: Start, tmp_path: Path) -> None:

@@ -118,7 +118,7 @@ def test_every_error_code_is_listed() -> None:
         for kind in vars(app.errors).values()
         if isinstance(kind, type) and issubclass(kind, ServiceError) and kind is not ServiceError
     ]
-    expected = {kind.code for kind in kinds} - {"failed", "internal_error"}
+    expected = {kind.code for kind in kinds} - {"failed"}
     assert [code for code in expected if code not in API] == []
 
 
