@@ -6,14 +6,16 @@ database itself, so that machines whose clocks differ agree on when a lease has 
 
 from __future__ import annotations
 
+import select
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import BigInteger, Connection, Engine, create_engine, event, make_url
-from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy import BigInteger, Connection, Engine, Text, create_engine, event, make_url
+from sqlalchemy.exc import DBAPIError, InterfaceError, InvalidatePoolError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.orm import Session, sessionmaker
@@ -25,10 +27,14 @@ BEGIN_OPTION = "sqlite_begin"
 POSTGRES_CONNECT_TIMEOUT_S = 5
 HANGS_AFTER_S = 1.0
 """How much later than it should a server may answer before it is taken for one that hangs."""
+ASKED_AFTER_S = 5.0
+"""A connection that lay idle for longer is asked whether there is still somebody at its other end:
+what lies between may have dropped it without a word."""
 UNREACHABLE = (OperationalError, InterfaceError, PoolTimeout)
 """What is raised while the database is away or too busy."""
 DEADLOCK = "40P01"
 """What PostgreSQL calls a deadlock (`SQLSTATE`)."""
+_LAST_USED = "last used"
 
 
 class clock_ms(FunctionElement[int]):  # noqa: N801 - used like a SQL function
@@ -50,6 +56,23 @@ def _clock_on_postgres(element: Any, compiler: Any, **kwargs: Any) -> str:
     return "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)"
 
 
+class json_list(FunctionElement[str]):  # noqa: N801 - used like a SQL function
+    """All values of a column as a JSON list (text), in any order; null or `[]` of none."""
+
+    type = Text()
+    inherit_cache = True
+
+
+@compiles(json_list, "sqlite")
+def _list_on_sqlite(element: Any, compiler: Any, **kwargs: Any) -> str:
+    return f"json_group_array({compiler.process(element.clauses, **kwargs)})"
+
+
+@compiles(json_list, "postgresql")
+def _list_on_postgres(element: Any, compiler: Any, **kwargs: Any) -> str:
+    return f"CAST(json_agg({compiler.process(element.clauses, **kwargs)}) AS TEXT)"
+
+
 def milliseconds(seconds: float) -> int:
     """Seconds as whole milliseconds."""
     return round(seconds * 1000)
@@ -63,6 +86,7 @@ class Database:
 
     def __init__(self, settings: Settings, *, is_bounded: bool = True) -> None:
         self.engine = make_engine(settings, is_bounded=is_bounded)
+        self.timeout_s = settings.database_timeout_s
         # On PostgreSQL a transaction around a query costs two more trips, and gives it nothing.
         alone = {} if self.engine.name == "sqlite" else {"isolation_level": "AUTOCOMMIT"}
         self._looking = self.engine.execution_options(**alone)
@@ -112,6 +136,8 @@ def make_engine(settings: Settings, *, is_bounded: bool = False) -> Engine:
         # A server takes so many connections and no more, and every process may need all of its own.
         "max_overflow": 0,
         "pool_timeout": timeout_s,
+        # The last one used knows its statements best, and the others are not kept from idling.
+        "pool_use_lifo": True,
         # Errors are written to the log, and parameters may be secrets.
         "hide_parameters": True,
     }
@@ -128,9 +154,10 @@ def make_engine(settings: Settings, *, is_bounded: bool = False) -> Engine:
             "connect_timeout": POSTGRES_CONNECT_TIMEOUT_S,
             "options": _postgres_options(milliseconds(timeout_s), is_bounded=is_bounded),
         },
-        pool_pre_ping=True,
         **common,
     )
+    event.listen(engine, "checkin", _note_when_last_used)
+    event.listen(engine, "checkout", partial(_check_alive, engine.dialect))
     if is_bounded:
         # Beyond the time after which the server gives up by itself, if it is well.
         patience_s = timeout_s + HANGS_AFTER_S
@@ -150,6 +177,29 @@ def _connect_to_postgres(
     from app.bounded_connection import connect
 
     return connect(patience_s, *arguments, **options)
+
+
+def _note_when_last_used(connection: Any, record: Any) -> None:
+    record.info[_LAST_USED] = time.monotonic()
+
+
+def _check_alive(dialect: Any, connection: Any, record: Any, fairy: Any) -> None:
+    """Have a connection that is lost replaced before anybody uses it. To ask the server each time
+    would cost as much as a query; one that goes away closes its connections, which can be seen."""
+    now = time.monotonic()
+    is_recent = now - record.info.get(_LAST_USED, now) <= ASKED_AFTER_S
+    try:
+        if not is_recent or _has_unread(connection):
+            dialect.do_ping(connection)
+    except dialect.loaded_dbapi.Error as error:
+        raise InvalidatePoolError from error
+
+
+def _has_unread(connection: Any) -> bool:
+    """Whether something has come that nobody asked for: mostly the end of the connection."""
+    poll = select.poll()
+    poll.register(connection.fileno(), select.POLLIN)
+    return bool(poll.poll(0))
 
 
 def _prepare_sqlite(connection: Any, record: Any) -> None:

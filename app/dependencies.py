@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
@@ -13,6 +13,7 @@ from fastapi import Depends, Query, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from app.callers import Caller, Scope
+from app.dashboard.files import StaticFile
 from app.database import Database
 from app.errors import JobNotFound, NotAllowed
 from app.json_body import BodyReader
@@ -23,12 +24,14 @@ from app.services.audit import AuditLog
 from app.services.batches import Batches
 from app.services.estimates import Estimates
 from app.services.events import IsAdmitted, JobEvents
+from app.services.exports import Exports
 from app.services.following import Follower
 from app.services.jobs import Jobs
 from app.services.keys import Doorkeeper
 from app.services.limits import ResolvedPipeline, ResolvedSharding, ResolvedTraining
 from app.services.plan_requests import PlanRequests
 from app.services.purging import Purging
+from app.services.timelines import Timelines
 from app.services.webhooks.delivery_log import DeliveryLog
 from app.settings import Settings
 
@@ -48,6 +51,9 @@ class Services:
     training_plans: PlanRequests[ResolvedTraining]
     batches: Batches
     batch_threads: CapacityLimiter
+    timelines: Timelines
+    exports: Exports
+    classic_threads: CapacityLimiter
     delivery_log: DeliveryLog
     purging: Purging
     estimates: Estimates
@@ -55,6 +61,7 @@ class Services:
     doorkeeper: Doorkeeper
     audit_log: AuditLog
     exposition: Exposition
+    dashboard_files: Mapping[str, StaticFile]
 
 
 _bearer = HTTPBearer(

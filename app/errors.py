@@ -10,9 +10,13 @@ ServiceError
 ├── NotFound 404             │   ├── LimitExceeded 422
 │   ├── JobNotFound 404      │   └── IdempotencyKeyReused 422
 │   ├── BatchNotFound 404    ├── TooManyRequests 429
-│   └── NoPlan 404           ├── TooManyQueued 429
-├── MethodNotAllowed 405     ├── HttpError (whatever status the framework raised)
-├── InternalError 500        └── DatabaseUnavailable, TooManyStreams 503
+│   ├── NoPlan 404           ├── TooManyQueued 429
+│   ├── NoExport 404         ├── HttpError (whatever status the framework raised)
+│   ├── NoTimeline 404       ├── DatabaseUnavailable 503
+│   ├── RequestNotKept 404   └── TooManyStreams 503
+│   └── DashboardMissing 404
+├── MethodNotAllowed 405
+└── InternalError 500
 """
 
 from __future__ import annotations
@@ -146,6 +150,40 @@ class NoPlan(NotFound):
     """The job was cancelled before a plan was found."""
 
     code, title = "no_plan", "The job ended without a plan"
+
+
+class RequestNotKept(NotFound):
+    """The job was made by a version that did not keep what was posted."""
+
+    code, title = "request_not_kept", "The request of this job was not kept"
+
+    @classmethod
+    def of(cls, message: str, remedy: str) -> RequestNotKept:
+        """The error of the whole job, which has no path."""
+        return cls(f"The job {message} {remedy}", errors=[FieldError("", message, remedy)])
+
+
+class NoExport(NotFound):
+    """The result of the job is not to be had in this format."""
+
+    code, title = "no_export", "The result cannot be exported like this"
+
+
+class NoTimeline(NotFound):
+    """The result has no schedule, or none can be shown of this name."""
+
+    code, title = "no_timeline", "There is no timeline of this"
+
+    @classmethod
+    def of(cls, path: str, message: str, remedy: str) -> NoTimeline:
+        """The error of a parameter, or of the whole result, which has no path."""
+        return cls(f"{message} {remedy}".strip(), errors=[FieldError(path, message, remedy)])
+
+
+class DashboardMissing(NotFound):
+    """The dashboard was not built where the service was installed from."""
+
+    code, title = "dashboard_missing", "The dashboard is not installed"
 
 
 class MethodNotAllowed(ServiceError):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 from anyio import CapacityLimiter
@@ -12,6 +14,7 @@ from fastapi import FastAPI
 from app import error_handlers
 from app.broker import create_celery, publisher
 from app.compression import compress
+from app.dashboard.files import STATIC, read_static_files
 from app.database import Database
 from app.dependencies import METRICS_ACCESS, Services
 from app.dispatch import Dispatcher
@@ -27,13 +30,16 @@ from app.root_path import BelowRootPath
 from app.routes import (
     audit,
     batches,
+    dashboard,
     estimates,
     events,
+    exports,
     jobs,
     metrics,
     pipeline_schedules,
     service,
     sharding_plans,
+    timelines,
     training_plans,
     webhooks,
 )
@@ -44,6 +50,7 @@ from app.services.audit import AuditLog
 from app.services.batches import Batches
 from app.services.estimates import Estimates
 from app.services.events import JobEvents
+from app.services.exports import Exports
 from app.services.following import Follower
 from app.services.jobs import Jobs
 from app.services.keys import Doorkeeper
@@ -59,6 +66,7 @@ from app.services.limits import (
 from app.services.plan_requests import PlanRequests
 from app.services.purging import Purging
 from app.services.submission import Submission
+from app.services.timelines import Timelines
 from app.services.webhooks.delivery_log import DeliveryLog
 from app.services.webhooks.notifier import Notifier
 from app.services.webhooks.targets import WebhookTargets
@@ -74,6 +82,8 @@ Body = Mapping[str, Any]
 BATCHES_READ_AT_ONCE = 2
 """By one process: a thousand requests take seconds of a core to resolve, and must not take all
 threads from others."""
+CLASSIC_SCHEDULES_AT_ONCE = 2
+"""Built again by one process for their timelines: that takes up to seconds of a core each."""
 
 DESCRIPTION = (
     "Plans the training of large language models: post a model and a cluster, or a measured "
@@ -90,11 +100,13 @@ def create_app(
     resolve_sharding: Callable[[Body], ResolvedSharding] = sharding_request.resolve_request,
     resolve_training: Callable[[Body], ResolvedTraining] = training_request.resolve_request,
     estimate: Mapping[str, Estimate] = ESTIMATES,
+    dashboard_folder: Path = STATIC,
 ) -> FastAPI:
-    """The application; bodies are turned into specs or answered by the planner, unless tested
-    apart."""
+    """The application; bodies are turned into specs or answered by the planner, and the dashboard
+    is that of the installation, unless tested apart."""
+    # A server calls this without arguments; it has configured its own logs by now.
+    is_served = settings is None
     if settings is None:
-        # A server calls this without arguments; it has configured its own logs by now.
         settings = Settings()
         configure_logging(settings)
     database = Database(settings)
@@ -157,6 +169,9 @@ def create_app(
             {PIPELINE: pipelines, SHARDING: shardings, TRAINING: trainings},
         ),
         batch_threads=CapacityLimiter(BATCHES_READ_AT_ONCE),
+        timelines=Timelines(database, jobs_service),
+        exports=Exports(database, jobs_service),
+        classic_threads=CapacityLimiter(CLASSIC_SCHEDULES_AT_ONCE),
         delivery_log=DeliveryLog(database),
         purging=Purging(database),
         estimates=Estimates(estimate, EstimateLimits(settings)),
@@ -164,6 +179,7 @@ def create_app(
         doorkeeper=doorkeeper,
         audit_log=AuditLog(database),
         exposition=Exposition(RowsCollector(database, __version__)),
+        dashboard_files=read_static_files(dashboard_folder),
     )
     error_handlers.install(app)
     # Routes are tried in turn: first what is asked for most.
@@ -173,11 +189,14 @@ def create_app(
         pipeline_schedules.router,
         sharding_plans.router,
         training_plans.router,
+        timelines.router,
+        exports.router,
         estimates.router,
         batches.router,
         webhooks.router,
         service.router,
         audit.router,
+        dashboard.router,
     ):
         app.include_router(router)
     app.include_router(
@@ -190,4 +209,9 @@ def create_app(
     app.add_middleware(BelowRootPath, prefix=settings.root_path)
     asks_for_keys = settings.authentication == "keys"
     app.openapi = lambda: openapi_document(app, asks_for_keys=asks_for_keys)  # type: ignore[method-assign]
+    if is_served:
+        # What is there now stays until the end. To look through it for what is no longer used takes
+        # a tenth of a second and more, during which nobody is served.
+        gc.collect()
+        gc.freeze()
     return app

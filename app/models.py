@@ -24,7 +24,7 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from app.database import clock_ms
 
-SCHEMA_REVISION = "0005"
+SCHEMA_REVISION = "0006"
 """The migration that these tables come from. Numbers of revisions grow."""
 DEFAULT_TENANT = "default"
 DEFAULT_PRIORITY = 5
@@ -65,6 +65,7 @@ def _listed(states: tuple[StrEnum, ...]) -> str:
 
 
 REUSABLE_CONDITION = f"reusable AND state IN ({_listed(IN_FLIGHT + ANSWERED)})"
+CANCELLED_CONDITION = "cancelled_at IS NOT NULL"
 
 SOLVE_CHECKS = {
     "state": f"state IN ({_listed(tuple(SolveState))})",
@@ -206,6 +207,14 @@ class Job(Base):
         *(CheckConstraint(sql, name=name) for name, sql in JOB_CHECKS.items()),
         Index("ix_jobs_newest", "tenant", "created_at", "id"),
         Index("ix_jobs_oldest", "created_at", "id"),
+        # Of the few that are: making a job costs no more.
+        Index(
+            "ix_jobs_cancelled",
+            "tenant",
+            "cancelled_at",
+            sqlite_where=text(CANCELLED_CONDITION),
+            postgresql_where=text(CANCELLED_CONDITION),
+        ),
     )
 
     id: Mapped[str] = mapped_column(String(36), primary_key=True)
@@ -218,6 +227,11 @@ class Job(Base):
     cancelled_at: Mapped[int | None] = mapped_column(BigInteger)
     # Its cancellation was the last one, which told the solve to stop.
     stops_solve: Mapped[bool] = mapped_column(default=False)
+    # What is planned, in a few words. Like the request, null in rows older than the column.
+    model: Mapped[str | None] = mapped_column(String(100))
+    # The body that was posted, without its webhook, as JSON. The last column of the table: to read
+    # those after a long text, SQLite reads the text too.
+    request: Mapped[str | None] = mapped_column(Text, deferred=True, deferred_raiseload=True)
 
 
 class JobTag(Base):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import urllib.parse
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import Any, Self
 
@@ -89,6 +89,30 @@ class LoadmasterClient:
     def result(self, job_id: str) -> Document:
         """The answer of a job that is over (409 before)."""
         return self._document("GET", f"{_job_path(job_id)}/result")
+
+    def progress(self, job_id: str) -> list[Document]:
+        """All steps of its solve so far, page by page."""
+        steps: list[Document] = []
+        offset = 0
+        while True:
+            params = {"offset": offset}
+            page = self._document("GET", f"{_job_path(job_id)}/progress", params=params)
+            steps += page["steps"]
+            offset = page["next_offset"]
+            if not page["steps"]:
+                return steps
+
+    def timeline(self, job_id: str, row: Mapping[str, Any] | None = None) -> Document:
+        """The operations, memory and idle time of its schedule, or of the classic schedule of a
+        `row` of the result's comparison."""
+        params = {} if row is None else {"schedule": row["name"], "placement": row["placement"]}
+        return self._document("GET", f"{_job_path(job_id)}/timeline", params=params)
+
+    def export(self, job_id: str, name: str) -> str:
+        """The answer of a job in the format of this name."""
+        path = f"{_job_path(job_id)}/exports/{urllib.parse.quote(name, safe='')}"
+        # Whatever the media type is; a problem is JSON all the same.
+        return self._request("GET", path, headers={"Accept": "*/*"}).text
 
     def log(self, job_id: str, offset: int = 0) -> Document:
         """`lines` of the solver's log from `offset`, `next_offset`, and whether it is `over`."""

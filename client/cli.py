@@ -20,11 +20,13 @@ from client.database import database_commands
 from client.demo import DEFAULT_DEMO_DIR, run_demo
 from client.errors import EXIT_INPUT, EXIT_INTERRUPTED, ClientError
 from client.estimating import estimate_command
+from client.exporting import export_command
 from client.listing import job_table
 from client.options import output_option, server_option, time_limit_option
 from client.output import check_output
 from client.posting import plan_command, shard_command, solve_command
 from client.progress import describe
+from client.report import report_command
 from client.solving import finish, stored_answer, terminal
 from embedded.errors import StartError
 from embedded.supervisor import DEFAULT_HOST, DEFAULT_PORT, ServeOptions, serve
@@ -146,6 +148,8 @@ main.add_command(solve_command)
 main.add_command(shard_command)
 main.add_command(plan_command)
 main.add_command(estimate_command)
+main.add_command(report_command)
+main.add_command(export_command)
 main.add_command(database_commands)
 main.add_command(keys_command)
 main.add_command(tenants_command)

@@ -34,12 +34,16 @@ def check_output(path: Path | None) -> None:
 
 
 def write_result(path: Path, result: Mapping[str, Any]) -> None:
-    """Write a result document as JSON.
+    """Write a result document as JSON, as `write_text` does."""
+    write_text(path, json.dumps(result, indent=1) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file.
 
     A regular file is replaced whole or not at all, behind a link too; anything else (a pipe, a
     device) is opened and written to.
     """
-    text = json.dumps(result, indent=1) + "\n"
     try:
         if _is_replaceable(path):
             _replace(_target(path), text)

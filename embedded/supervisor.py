@@ -236,6 +236,7 @@ class Supervisor:
     def _greet(self) -> None:
         self._data.announce({"pid": os.getpid(), "url": self._url, "ready": True})
         self._say(f"Loadmaster is ready at {self._url} (API description at {self._url}/docs)")
+        self._say(f"the dashboard is at {self._url}/dashboard/")
         self._say(f"everything it keeps is in {self._data.path}; Ctrl-C stops it")
         if self._access.anyone_on_the_network:
             self._say("other machines can reach it, and it asks nobody for a key")

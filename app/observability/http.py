@@ -20,7 +20,9 @@ UNMATCHED = "unmatched"
 CLIENT_CLOSED = 499
 _SANE = re.compile(r"[A-Za-z0-9._\-]{1,64}")
 # What is asked for all the time is written to the log only where it failed.
-POLLED = re.compile(r"/(healthz|readyz|metrics|v1/jobs/\{job_id\}(/events|/progress|/log)?)")
+POLLED = re.compile(
+    r"/(healthz|readyz|metrics|v1/events|v1/jobs/\{job_id\}(/events|/progress|/log)?)"
+)
 
 
 class RequestObserver:

@@ -6,6 +6,7 @@ columns that are shown, and costs a tenth of the same rows as mapped objects.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -13,19 +14,17 @@ from typing import Any, NamedTuple
 from sqlalchemy import (
     ColumnElement,
     Connection,
-    Row,
     Select,
     SQLColumnExpression,
     and_,
     bindparam,
     case,
-    exists,
     func,
     select,
     tuple_,
 )
 
-from app.database import clock_ms
+from app.database import clock_ms, json_list
 from app.models import IN_FLIGHT, Job, JobTag, Solve, SolveEvent, SolveLogLine, SolveState
 from app.repositories.solves import queue_position_query
 
@@ -44,6 +43,7 @@ class JobRow(NamedTuple):
     id: str
     tenant: str
     name: str | None
+    model: str | None
     priority: int
     cache: str
     created_at: int
@@ -72,8 +72,7 @@ class JobRow(NamedTuple):
     started_at: int | None
     solve_finished_at: int | None
     now: int
-    tagged: bool
-    tags: tuple[str, ...] = ()
+    tags: tuple[str, ...]
 
     @property
     def is_over(self) -> bool:
@@ -100,6 +99,7 @@ _COLUMNS: Mapping[str, SQLColumnExpression[Any]] = {
     "id": Job.id,
     "tenant": Job.tenant,
     "name": Job.name,
+    "model": Job.model,
     "priority": Job.priority,
     "cache": Job.cache,
     "created_at": Job.created_at,
@@ -128,15 +128,15 @@ _COLUMNS: Mapping[str, SQLColumnExpression[Any]] = {
     "started_at": Solve.started_at,
     "solve_finished_at": Solve.finished_at,
     "now": clock_ms(),
-    "tagged": exists(select(1).where(JobTag.job_id == Job.id)),
+    # As JSON text, so that a job is one row whatever tags it has.
+    "tags": select(json_list(JobTag.tag)).where(JobTag.job_id == Job.id).scalar_subquery(),
 }
-# These change with every heartbeat, or by the clock alone: nobody waits for them.
-_TICKING = ("now", "heartbeat_at", "spent_ms", "tagged")
-_SELECTED: tuple[Any, ...] = tuple(
-    _COLUMNS[name].label(name) for name in JobRow._fields if name != "tags"
-)
+# These change with every heartbeat, by the clock alone or never: nobody waits for them.
+_NO_NEWS = ("now", "heartbeat_at", "spent_ms", "tags")
+_SELECTED: tuple[Any, ...] = tuple(_COLUMNS[name].label(name) for name in JobRow._fields)
 _JOBS = select(*_SELECTED).join_from(Job, Solve, Job.solve_id == Solve.id)
 _ONE = _JOBS.where(Job.id == bindparam("job_id"), Job.tenant == bindparam("tenant"))
+_SOME = _JOBS.where(Job.id.in_(bindparam("job_ids", expanding=True)))
 _NEWS = (
     select(func.max(SolveEvent.seq)).where(SolveEvent.solve_id == Solve.id).scalar_subquery(),
     select(func.max(SolveLogLine.seq)).where(SolveLogLine.solve_id == Solve.id).scalar_subquery(),
@@ -144,18 +144,23 @@ _NEWS = (
 _MARKS: Select[*tuple[Any, ...]] = (
     select(
         Job.id,
-        *(column.label(name) for name, column in _COLUMNS.items() if name not in ("id", *_TICKING)),
+        *(column.label(name) for name, column in _COLUMNS.items() if name not in ("id", *_NO_NEWS)),
         *_NEWS,
     )
     .join_from(Job, Solve, Job.solve_id == Solve.id)
     .where(Job.id.in_(bindparam("job_ids", expanding=True)))
 )
+_REQUEST = select(Job.request).where(Job.id == bindparam("job_id"))
+_ONE_WITH_ENDING = _ONE.add_columns(Solve.result, Solve.error)
 _ENDING = select(Solve.result, Solve.error).where(Solve.id == bindparam("solve_id"))
-_TAGS = (
-    select(JobTag.job_id, JobTag.tag)
-    .where(JobTag.job_id.in_(bindparam("job_ids", expanding=True)))
-    .order_by(JobTag.tag)
-)
+_SPEC = select(Solve.spec).where(Solve.id == bindparam("solve_id"))
+
+
+class Ending(NamedTuple):
+    """Result and error of a solve, as JSON text; None of what there is not, or not yet."""
+
+    result: str | None
+    error: str | None
 
 
 @dataclass(frozen=True)
@@ -177,14 +182,35 @@ class JobReader:
 
     def one(self, tenant: str, job_id: str) -> JobRow | None:
         """The job, if it is this tenant's."""
-        rows = self._connection.execute(_ONE, {"job_id": job_id, "tenant": tenant}).all()
-        found = self._with_tags(rows)
-        return found[0] if found else None
+        row = self._connection.execute(_ONE, {"job_id": job_id, "tenant": tenant}).one_or_none()
+        return None if row is None else _job(row)
 
-    def ending(self, solve_id: str) -> tuple[str | None, str | None]:
-        """Result and error of a solve, as JSON text."""
-        result, error = self._connection.execute(_ENDING, {"solve_id": solve_id}).one()
-        return result, error
+    def one_with_ending(self, tenant: str, job_id: str) -> tuple[JobRow, Ending] | None:
+        """The same with what its solve has ended with."""
+        wanted = {"job_id": job_id, "tenant": tenant}
+        row = self._connection.execute(_ONE_WITH_ENDING, wanted).one_or_none()
+        if row is None:
+            return None
+        *job, result, error = row
+        return _job(job), Ending(result, error)
+
+    def some(self, job_ids: Collection[str]) -> list[JobRow]:
+        """Those of these jobs that there are, whoever's they are."""
+        rows = self._connection.execute(_SOME, {"job_ids": list(job_ids)})
+        return [_job(row) for row in rows]
+
+    def ending(self, solve_id: str) -> Ending:
+        """What a solve has ended with."""
+        return Ending(*self._connection.execute(_ENDING, {"solve_id": solve_id}).one())
+
+    def request(self, job_id: str) -> str | None:
+        """The body that was posted for the job, as JSON text; None if it was not kept."""
+        text: str | None = self._connection.scalar(_REQUEST, {"job_id": job_id})
+        return text
+
+    def spec(self, solve_id: str) -> str:
+        """What a solve was asked to do, as JSON text."""
+        return self._connection.execute(_SPEC, {"solve_id": solve_id}).scalar_one()
 
     def page(self, tenant: str, wanted: JobFilter, limit: int) -> list[JobRow]:
         """This tenant's jobs that match, newest first."""
@@ -193,22 +219,17 @@ class JobReader:
             .order_by(Job.created_at.desc(), Job.id.desc())
             .limit(limit)
         )
-        return self._with_tags(self._connection.execute(statement).all())
+        return [_job(row) for row in self._connection.execute(statement)]
 
     def marks(self, job_ids: Collection[str]) -> dict[str, tuple[Any, ...]]:
         """Of each job that there is, something that differs as soon as there are news of it."""
         rows = self._connection.execute(_MARKS, {"job_ids": list(job_ids)})
         return {row[0]: tuple(row) for row in rows}
 
-    def _with_tags(self, rows: Sequence[Row[*tuple[Any, ...]]]) -> list[JobRow]:
-        jobs = [JobRow(*row) for row in rows]
-        tagged = [job.id for job in jobs if job.tagged]
-        if not tagged:
-            return jobs
-        tags: dict[str, list[str]] = {}
-        for job_id, tag in self._connection.execute(_TAGS, {"job_ids": tagged}):
-            tags.setdefault(job_id, []).append(tag)
-        return [job._replace(tags=tuple(tags.get(job.id, ()))) for job in jobs]
+
+def _job(row: Sequence[Any]) -> JobRow:
+    *columns, tags = row
+    return JobRow._make([*columns, () if tags is None else tuple(sorted(json.loads(tags)))])
 
 
 def _conditions(wanted: JobFilter) -> list[ColumnElement[bool]]:

@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple, cast
 
-from sqlalchemy import ColumnElement, Select, and_, func, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Float,
+    Select,
+    Table,
+    and_,
+    bindparam,
+    func,
+    literal_column,
+    or_,
+    select,
+    text,
+    union_all,
+    update,
+)
 from sqlalchemy.dialects.postgresql import insert as postgresql_insert
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 from sqlalchemy.orm import InstrumentedAttribute, Session, undefer
 
 from app.database import clock_ms
-from app.models import ANSWERED, IN_FLIGHT, Solve, SolveState
+from app.models import REUSABLE_CONDITION, Solve, SolveState
+from app.repositories.tenants import scope_query
 
 
 @dataclass(frozen=True)
@@ -23,33 +38,114 @@ class Neighbour:
     profile: str
 
 
+class Candidate(NamedTuple):
+    """What decides whether a solve may answer a request."""
+
+    id: str
+    spec_hash: str
+    problem_hash: str | None
+    engine: str
+    solver_version: str
+    state: str
+    created_at: int
+    best_objective: int | None
+    lower_bound: int | None
+    proven_optimal: bool
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Solves that may answer: those of one of the specs, by whichever engine, and answers to one of
+    the problems that more time could not improve by more than the gap."""
+
+    known: Sequence[Candidate]
+    settled: Sequence[Candidate]
+
+
+class Taken(NamedTuple):
+    """A solve that nobody else changes until this transaction commits."""
+
+    id: str
+    state: str
+    priority: int
+
+
+# Every request runs these, so they are made once, and of plain columns: mapped objects cost several
+# times as much as the queries. The words of the partial index are repeated in them, since SQLite
+# uses it for none but its own.
+_ROWS = cast(Table, Solve.__table__)
+_MAY_BE_REUSED = text(REUSABLE_CONDITION)
+
+
+def _candidates(origin: str, *conditions: ColumnElement[bool]) -> Select[*tuple[Any, ...]]:
+    columns = [_ROWS.c[name] for name in Candidate._fields]
+    in_scope = _ROWS.c.scope == scope_query(bindparam("tenant"))
+    return select(literal_column(f"'{origin}'"), *columns).where(
+        in_scope, _MAY_BE_REUSED, *conditions
+    )
+
+
+def _is_settled() -> ColumnElement[bool]:
+    """Whether a solve's answer holds for every request of its problem that asks for this gap."""
+    within = _ROWS.c.lower_bound >= _ROWS.c.best_objective * bindparam("least_share", type_=Float)
+    within_gap = and_(bindparam("mip_gap", type_=Float) > 0, within)
+    good_enough = or_(_ROWS.c.proven_optimal, within_gap)
+    is_plan = and_(_ROWS.c.state == SolveState.SUCCEEDED, good_enough)
+    return or_(_ROWS.c.state == SolveState.INFEASIBLE, is_plan)
+
+
+_KNOWN = _candidates("spec", _ROWS.c.spec_hash.in_(bindparam("spec_hashes", expanding=True)))
+_SETTLED = _candidates(
+    "problem",
+    _ROWS.c.problem_hash.in_(bindparam("problem_hashes", expanding=True)),
+    _is_settled(),
+)
+_KNOWN_OR_SETTLED = union_all(_KNOWN, _SETTLED)
+_LOCKED = (
+    select(_ROWS.c.id)
+    .where(_ROWS.c.id.in_(bindparam("solve_ids", expanding=True)), _MAY_BE_REUSED)
+    # Whoever locks several takes them in this order.
+    .order_by(_ROWS.c.id)
+    .with_for_update()
+)
+_TAKE = (
+    update(_ROWS)
+    .where(_ROWS.c.id.in_(_LOCKED))
+    .values(asked_at=clock_ms())
+    .returning(_ROWS.c.id, _ROWS.c.state, _ROWS.c.priority)
+)
+_RAISE = (
+    update(_ROWS)
+    .where(_ROWS.c.id == bindparam("solve_id"))
+    .values(priority=bindparam("new_priority"), dispatched_at=None)
+)
+
+
 class SolveRepository:
     """Queries and writes of the table `solves` that need no worker's lease."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    def reusable(self, spec_hashes: Collection[str], scope: str) -> Sequence[Solve]:
-        """Solves that may answer one of these specs, by whichever engine."""
-        statement = select(Solve).where(
-            Solve.spec_hash.in_(spec_hashes),
-            Solve.scope == scope,
-            Solve.reusable,
-            Solve.state.in_((*IN_FLIGHT, *ANSWERED)),
-        )
-        return self._session.scalars(statement).all()
-
-    def settled(
-        self, problem_hashes: Collection[str], mip_gap: float, scope: str
-    ) -> Sequence[Solve]:
-        """Answers of these problems that more time could not improve by more than the gap."""
-        statement = select(Solve).where(
-            Solve.problem_hash.in_(problem_hashes),
-            Solve.scope == scope,
-            Solve.reusable,
-            _is_settled(mip_gap),
-        )
-        return self._session.scalars(statement).all()
+    def candidates(
+        self,
+        tenant: str,
+        spec_hashes: Collection[str],
+        problem_hashes: Collection[str],
+        mip_gap: float,
+    ) -> Candidates:
+        """The solves that may answer this tenant's requests for these specs, and for these problems
+        within a gap."""
+        wanted: dict[str, Any] = {"tenant": tenant, "spec_hashes": list(spec_hashes)}
+        statement: Any = _KNOWN
+        if problem_hashes:
+            statement = _KNOWN_OR_SETTLED
+            wanted["problem_hashes"] = list(problem_hashes)
+            wanted |= {"mip_gap": mip_gap, "least_share": 1.0 - mip_gap}
+        found: dict[str, list[Candidate]] = {"spec": [], "problem": []}
+        for origin, *row in self._session.connection().execute(statement, wanted):
+            found[origin].append(Candidate(*row))
+        return Candidates(found["spec"], found["problem"])
 
     def best_plans(self, problem_hashes: Collection[str], tenant: str) -> dict[str, str]:
         """For each problem the solve made for this tenant with the best plan of it, in whatever
@@ -82,27 +178,11 @@ class SolveRepository:
         rows = self._session.execute(statement)
         return [Neighbour(solve_id, profile) for solve_id, profile in rows if profile is not None]
 
-    def lock_reusable(self, solve_ids: Collection[str]) -> Sequence[Solve]:
-        """Those solves that may still be reused; none is cancelled until this commits."""
-        statement = (
-            select(Solve)
-            .where(
-                Solve.id.in_(solve_ids), Solve.reusable, Solve.state.in_((*IN_FLIGHT, *ANSWERED))
-            )
-            .order_by(Solve.id)
-            .with_for_update()
-            .execution_options(populate_existing=True)
-        )
-        return self._session.scalars(statement).all()
-
-    def mark_asked(self, solve_ids: Collection[str]) -> None:
-        """Somebody asked for these just now."""
-        self._session.execute(
-            update(Solve)
-            .where(Solve.id.in_(solve_ids))
-            .values(asked_at=clock_ms())
-            .execution_options(synchronize_session=False)
-        )
+    def take(self, solve_ids: Collection[str]) -> list[Taken]:
+        """Those solves that may still be reused, for which somebody asked just now; none is
+        cancelled until this commits."""
+        rows = self._session.connection().execute(_TAKE, {"solve_ids": list(solve_ids)})
+        return [Taken(*row) for row in rows]
 
     def lock(self, solve_id: str, *columns: InstrumentedAttribute[Any]) -> Solve:
         """The solve, which nobody else changes until this commits, with these large columns."""
@@ -141,11 +221,15 @@ class SolveRepository:
         text: str | None = self._session.scalar(select(column).where(Solve.id == solve_id))
         return text
 
-    def raise_priority(self, solve: Solve, priority: int) -> None:
-        """A more urgent job joined: send the queued solve again with its new priority."""
-        if priority > solve.priority and solve.state == SolveState.QUEUED:
-            solve.priority = priority
-            solve.dispatched_at = None
+    def raise_priorities(self, priorities: Mapping[str, int]) -> None:
+        """More urgent jobs joined these queued solves: send them again with their new
+        priorities."""
+        if priorities:
+            raised = [
+                {"solve_id": solve_id, "new_priority": priority}
+                for solve_id, priority in priorities.items()
+            ]
+            self._session.connection().execute(_RAISE, raised)
 
 
 def queue_position_query() -> Select[int]:
@@ -161,13 +245,4 @@ def queue_position_query() -> Select[int]:
     )
     return select(func.count() + 1).where(
         ahead.c.state == SolveState.QUEUED, ahead.c.tenant == Solve.tenant, before
-    )
-
-
-def _is_settled(mip_gap: float) -> ColumnElement[bool]:
-    """Whether a solve's answer holds for every request of its problem that asks for this gap."""
-    within_gap = Solve.lower_bound >= Solve.best_objective * (1.0 - mip_gap)
-    good_enough = or_(Solve.proven_optimal, within_gap) if mip_gap > 0 else Solve.proven_optimal
-    return or_(
-        Solve.state == SolveState.INFEASIBLE, and_(Solve.state == SolveState.SUCCEEDED, good_enough)
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.orm import Session
 
 from app.models import SHARED, Solve, SolveState, Tenant
@@ -28,11 +28,6 @@ class TenantRepository:
         )
         return self._session.scalars(statement).one()
 
-    def scope_of(self, name: str) -> str:
-        """Whose requests the tenant's solves may answer, and whose may answer its own."""
-        tenant = self.get(name)
-        return SHARED if tenant is None or tenant.shares_answers else name
-
     def all(self) -> list[Tenant]:
         """The tenants that have settings of their own."""
         return list(self._session.scalars(select(Tenant).order_by(Tenant.name)))
@@ -47,3 +42,15 @@ class TenantRepository:
             setattr(tenant, column, value)
         self._session.flush()
         return tenant
+
+
+def scope_of(name: str, tenant: Tenant | None) -> str:
+    """Whose requests the solves of a tenant with these settings may answer, and whose may answer
+    its own."""
+    return SHARED if tenant is None or tenant.shares_answers else name
+
+
+def scope_query(name: ColumnElement[str]) -> ColumnElement[str]:
+    """The same as part of another query."""
+    keeps_to_itself = select(Tenant.name).where(Tenant.name == name, ~Tenant.shares_answers)
+    return func.coalesce(keeps_to_itself.scalar_subquery(), SHARED)

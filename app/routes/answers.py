@@ -1,4 +1,4 @@
-"""Responses that carry a stored JSON document as it is."""
+"""Responses that carry a document as it is stored."""
 
 from __future__ import annotations
 
@@ -17,11 +17,9 @@ from app.services.jobs import JobOutcome
 SLICE_BYTES = 2**17
 
 
-class JsonText(Response):
-    """JSON text as it is. A long one leaves in slices, and between them others are served: to
-    compress megabytes at once would hold up every request of the process."""
-
-    media_type = "application/json"
+class Sliced(Response):
+    """A long body leaves in slices, and between them others are served: to compress megabytes at
+    once would hold up every request of the process."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send it."""
@@ -35,6 +33,12 @@ class JsonText(Response):
             more = begin + SLICE_BYTES < len(self.body)
             await send({"type": "http.response.body", "body": part, "more_body": more})
             await anyio.lowlevel.checkpoint()
+
+
+class JsonText(Sliced):
+    """JSON text as it is."""
+
+    media_type = "application/json"
 
 
 def json_text(text: str, headers: Mapping[str, str] | None = None) -> Response:

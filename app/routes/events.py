@@ -1,4 +1,4 @@
-"""GET /v1/jobs/{id}/events: the progress of a job as Server-Sent Events."""
+"""Server-Sent Events: the progress of a job, and the changes of all jobs of a tenant."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from app.errors import (
 from app.observability import metrics
 from app.schemas.jobs import links_of
 from app.schemas.problems import problem_responses
-from app.services.events import JobEvent, News, Position, stream
+from app.services.events import JobEvent, News, Position, stream, stream_of_all
 
-RETRY_MS = 2000
-router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
+BEGINNING = ServerSentEvent(retry=2000, comment="events follow")
+router = APIRouter(prefix="/v1", tags=["jobs"])
 
 
 async def _events(
@@ -55,7 +55,7 @@ async def _events(
 
 
 @router.get(
-    "/{job_id}/events",
+    "/jobs/{job_id}/events",
     response_class=EventSourceResponse,
     responses=problem_responses(
         InvalidRequest,
@@ -73,6 +73,35 @@ async def stream_job_events(
     step of its solve), `log`, and `end` once it is over. After `reconnect` come again with the id
     of the last event."""
     with metrics.event_stream():
-        yield ServerSentEvent(retry=RETRY_MS, comment="events follow")
+        yield BEGINNING
         async for event in events:
-            yield ServerSentEvent(event=event.name, data=event.data, id=str(event.position))
+            yield _sent(event)
+
+
+async def _events_of_all(
+    caller: ReadCaller, services: ServicesDep, is_admitted: IsAdmittedDep
+) -> AsyncIterator[AsyncIterable[JobEvent]]:
+    with services.follower.following_all(caller.tenant) as watch:
+        yield stream_of_all(watch, is_admitted)
+
+
+@router.get(
+    "/events",
+    response_class=EventSourceResponse,
+    responses=problem_responses(TooManyStreamsOfTenant, TooManyStreams, DatabaseUnavailable),
+)
+async def stream_events(
+    events: Annotated[AsyncIterable[JobEvent], Depends(_events_of_all)],
+) -> AsyncIterator[ServerSentEvent]:
+    """All jobs from now on: a `job` (as at its own address) for each that is made, begins, changes
+    its phase, best or bound, or ends. Those that run are told at the beginning. After `reconnect`
+    come again, and list the jobs."""
+    with metrics.event_stream():
+        yield BEGINNING
+        async for event in events:
+            yield _sent(event)
+
+
+def _sent(event: JobEvent) -> ServerSentEvent:
+    place = None if event.position is None else str(event.position)
+    return ServerSentEvent(event=event.name, data=event.data, id=place)

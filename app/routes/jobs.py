@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Response
-from fastapi.concurrency import run_in_threadpool
 
 from app.dependencies import DeletingCaller, JobId, ReadCaller, ServicesDep
 from app.errors import (
@@ -13,6 +12,7 @@ from app.errors import (
     InvalidRequest,
     JobNotFound,
     NoPlan,
+    RequestNotKept,
     ResultNotReady,
     SolveFailed,
 )
@@ -87,9 +87,7 @@ async def get_job(
         changed = known.is_given and not known.holds(weak_tag(version_of(status.view)))
         return changed or status.view.state.is_over
 
-    status = await look_until(
-        lambda: run_in_threadpool(services.jobs.status, caller, job_id), is_worth_telling, wait_s
-    )
+    status = await look_until(lambda: services.jobs.poll(caller, job_id), is_worth_telling, wait_s)
     headers = tagged(weak_tag(version_of(status.view)), {"Vary": "Prefer"})
     if status.retry_after_s is not None:
         headers["Retry-After"] = str(status.retry_after_s)
@@ -145,6 +143,18 @@ def get_job_result(
     if result.text is None:
         return not_modified(headers)
     return json_text(result.text if parts.is_whole else parts.of(result.text), headers)
+
+
+@router.get(
+    "/{job_id}/request",
+    responses={
+        200: {"model": dict[str, Any], "description": "The body, to be posted again as it is."},
+        **problem_responses(JobNotFound, RequestNotKept, DatabaseUnavailable),
+    },
+)
+def get_job_request(job_id: JobId, caller: ReadCaller, services: ServicesDep) -> Response:
+    """What was posted for the job, without its webhook."""
+    return json_text(services.jobs.request(caller, job_id))
 
 
 @router.get("/{job_id}/progress", responses={**FOUND, **problem_responses(InvalidRequest)})

@@ -1,4 +1,4 @@
-"""Health and examples."""
+"""Health, examples and presets."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from fastapi import APIRouter, Query, Response
 from app.dependencies import READ_ACCESS, ServicesDep
 from app.error_handlers import RETRY_AFTER_S
 from app.schemas.health import Liveness, Readiness
+from app.schemas.presets import Presets
 from app.services.examples import ExampleKind, example_bodies
 from app.services.health import readiness
+from app.services.presets import known_presets
 
 router = APIRouter(tags=["service"])
 
@@ -46,3 +48,9 @@ def list_examples(
     """Bodies that can be posted as they are to `/v1/pipeline-schedules`, `/v1/sharding-plans` or
     `/v1/training-plans`."""
     return example_bodies(kind)
+
+
+@router.get("/v1/presets", dependencies=[READ_ACCESS])
+def list_presets() -> Presets:
+    """The models and GPUs that requests may name, with the fields that each name stands for."""
+    return known_presets()

@@ -24,6 +24,7 @@ from app.errors import (
 from app.routes.answers import submitted
 from app.schemas.jobs import JobOver, Preview
 from app.schemas.problems import problem_responses
+from app.services.jobs import JobOutcome
 from app.services.plan_requests import PlanRequests
 from app.services.submission import Made
 from app.services.waiting import wait_until, wanted_wait_s
@@ -105,19 +106,20 @@ async def submit(
     body = await services.bodies.json_object(request, services.settings.max_body_bytes)
     if manner.validate_only:
         return JSONResponse(await run_in_threadpool(plans.preview, body))
-    made = await run_in_threadpool(
-        plans.submit,
-        caller,
-        body,
-        fresh=manner.fresh,
-        idempotency_key=manner.idempotency_key,
-    )
-    job_id = made.id
     jobs = services.jobs
+
+    def take_on() -> tuple[Made, JobOutcome]:
+        made = plans.submit(
+            caller, body, fresh=manner.fresh, idempotency_key=manner.idempotency_key
+        )
+        return made, jobs.outcome(caller, made.id)
+
+    made, outcome = await run_in_threadpool(take_on)
     wait_s = wanted_wait_s(manner.prefer, services.settings.max_wait_s)
-    await wait_until(lambda: run_in_threadpool(jobs.is_over, caller, job_id), wait_s)
-    response = submitted(await run_in_threadpool(jobs.outcome, caller, job_id), waited_s=wait_s)
-    return replayed(response, made)
+    if wait_s and not outcome.view.state.is_over:
+        await wait_until(lambda: run_in_threadpool(jobs.is_over, caller, made.id), wait_s)
+        outcome = await run_in_threadpool(jobs.outcome, caller, made.id)
+    return replayed(submitted(outcome, waited_s=wait_s), made)
 
 
 def replayed(response: Response, made: Made) -> Response:

@@ -27,6 +27,10 @@ class JobView(BaseModel):
     id: str
     kind: str
     name: str | None
+    model: str | None = Field(
+        description="In a few words what is planned: a preset's name, or sizes. Null of jobs that "
+        "older versions made."
+    )
     tags: list[str]
     priority: int
     state: SolveState

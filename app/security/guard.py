@@ -42,6 +42,7 @@ CORS_REQUEST_HEADERS = (
     "X-Request-ID",
 )
 CORS_ANSWER_HEADERS = (
+    "Content-Disposition",
     "ETag",
     "Location",
     "Preference-Applied",

@@ -11,6 +11,13 @@ _COMMON = (
     ("cache-control", "private, no-cache"),
 )
 _NOTHING = ("content-security-policy", "default-src 'none'; frame-ancestors 'none'")
+# Its scripts and styles are files of its own, and it asks nobody but this service.
+_DASHBOARD = (
+    "content-security-policy",
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
+    "connect-src 'self'; font-src 'self'; manifest-src 'self'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'",
+)
 # The pages that show the API description, whose scripts come from a public CDN.
 _DOCS = (
     "content-security-policy",
@@ -22,9 +29,15 @@ _DOCS = (
 )
 # What is before it depends on the proxy in front of the service.
 DOCS_PATHS = ("/docs", "/redoc")
+DASHBOARD_PATH = "/dashboard/"
 
 
 def security_headers(path: str) -> tuple[tuple[str, str], ...]:
     """The fields of an answer at this path, which an answer may have set otherwise."""
-    is_docs = path.endswith(DOCS_PATHS)
-    return (*_COMMON, _DOCS if is_docs else _NOTHING)
+    return (*_COMMON, _policy(path))
+
+
+def _policy(path: str) -> tuple[str, str]:
+    if path.startswith(DASHBOARD_PATH):
+        return _DASHBOARD
+    return _DOCS if path.endswith(DOCS_PATHS) else _NOTHING

@@ -174,7 +174,7 @@ class Batches:
 
     def _wanted(self, batch: BatchRequest, entry: BatchEntry) -> Wanted:
         defaults = batch.model_copy(update={"name": entry.name})
-        return Wanted(*self._plans[entry.kind].read(entry.request, defaults))
+        return self._plans[entry.kind].read(entry.request, defaults)
 
 
 def _check_size(position: int, resolved_bytes: int) -> None:

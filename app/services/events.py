@@ -1,4 +1,4 @@
-"""The events of a job: what a stream tells, from where a client left off."""
+"""The events of a job, from where a client left off, and those of all jobs of a tenant."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from app.database import UNREACHABLE, Database
 from app.errors import InvalidRequest, JobNotFound
 from app.repositories.news import LogLine, NewsReader, Step
 from app.schemas.jobs import JobView, ProgressStep
-from app.services.following import Watch
 from app.services.job_views import job_view, progress_step, row_of, version_of
+from app.services.watches import TenantWatch, Watch
 
 MOST_STEPS, MOST_LINES = 500, 1000
 """What is read at a time."""
@@ -25,6 +25,9 @@ LONGEST_STREAM_S = 600.0
 UNREACHABLE_PAUSE_S = 2.0
 LOOK_AT_KEY_EVERY_S = 1.0
 """A look costs nothing while the process remembers the key."""
+KEY_IS_OVER = "the key is no longer valid"
+LASTED = "the stream has lasted long enough"
+SERVICE_ENDS = "the service ends"
 END = "end"
 _ID = re.compile(r"(\d{1,9})-(\d{1,9})-([0-9a-f]*|end)")
 
@@ -63,11 +66,12 @@ class Position:
 
 @dataclass(frozen=True)
 class JobEvent:
-    """One event: its name, its data, and what a client knows that has it."""
+    """One event: its name, its data, and, where a stream can go on, what a client knows that has
+    it."""
 
     name: str
     data: dict[str, Any] | BaseModel
-    position: Position
+    position: Position | None = None
 
 
 @dataclass(frozen=True)
@@ -144,7 +148,7 @@ async def stream(
         pause_s, news = LOOK_AT_KEY_EVERY_S, NO_NEWS
         try:
             if not await is_admitted():
-                yield _reconnect("the key is no longer valid", position)
+                yield _reconnect(KEY_IS_OVER, position)
                 return
             if has_to_read:
                 news = await run_in_threadpool(since, position)
@@ -156,18 +160,43 @@ async def stream(
             return
         for event in news.events:
             yield event
-            position = event.position
+            position = event.position or position
         if news.goes_on:
             continue
         if news.is_over:
             return
         left_s = ends - time.monotonic()
         if left_s <= 0:
-            yield _reconnect("the stream has lasted long enough", position)
+            yield _reconnect(LASTED, position)
             return
         has_to_read |= await watch.wait(min(pause_s, left_s))
-    yield _reconnect("the service ends", position)
+    yield _reconnect(SERVICE_ENDS, position)
 
 
-def _reconnect(reason: str, position: Position) -> JobEvent:
+async def stream_of_all(watch: TenantWatch, is_admitted: IsAdmitted) -> AsyncIterator[JobEvent]:
+    """A tenant's jobs as they are made and change, until a `reconnect`: when the service ends, when
+    the key no longer holds, after ten minutes, and when the client reads too slowly."""
+    ends = time.monotonic() + LONGEST_STREAM_S
+    while not watch.is_ended:
+        pause_s = LOOK_AT_KEY_EVERY_S
+        try:
+            if not await is_admitted():
+                yield _reconnect(KEY_IS_OVER)
+                return
+        except UNREACHABLE:
+            pause_s = UNREACHABLE_PAUSE_S
+        for row in watch.take():
+            yield JobEvent("job", job_view(row))
+        if watch.is_behind:
+            yield _reconnect("the changes were read too slowly")
+            return
+        left_s = ends - time.monotonic()
+        if left_s <= 0:
+            yield _reconnect(LASTED)
+            return
+        await watch.wait(min(pause_s, left_s))
+    yield _reconnect(SERVICE_ENDS)
+
+
+def _reconnect(reason: str, position: Position | None = None) -> JobEvent:
     return JobEvent("reconnect", {"reason": reason}, position)

@@ -8,13 +8,16 @@ import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from contextvars import Context
-from typing import Any
+from itertools import chain
+from typing import Any, TypeVar
 
 from fastapi.concurrency import run_in_threadpool
 
 from app.database import UNREACHABLE, Database
 from app.errors import TooManyStreams, TooManyStreamsOfTenant
 from app.repositories.job_rows import JobReader
+from app.services.job_changes import JobChanges
+from app.services.watches import TenantWatch, Watch
 from app.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -25,36 +28,7 @@ MOST_OF_THE_TIME, SLOWEST_PAUSE_S = 0.2, 3.0
 that would keep the streams waiting for longer."""
 RETRY_AFTER_S = 5
 Mark = tuple[Any, ...]
-
-
-class Watch:
-    """One stream's wait for news of its job."""
-
-    def __init__(self, tenant: str) -> None:
-        self.tenant = tenant
-        self._news = asyncio.Event()
-        self.is_ended = False
-
-    async def wait(self, seconds: float) -> bool:
-        """Return once there may be news, the service ends or the time has passed; the latter is
-        False."""
-        try:
-            async with asyncio.timeout(seconds):
-                await self._news.wait()
-        except TimeoutError:
-            pass
-        is_told = self._news.is_set()
-        self._news.clear()
-        return is_told
-
-    def tell(self) -> None:
-        """There may be news."""
-        self._news.set()
-
-    def end(self) -> None:
-        """The service ends."""
-        self.is_ended = True
-        self._news.set()
+WatchT = TypeVar("WatchT", bound=Watch)
 
 
 def most_of_a_tenant(settings: Settings) -> int:
@@ -67,7 +41,8 @@ def most_of_a_tenant(settings: Settings) -> int:
 
 
 class Follower:
-    """Looks at the followed jobs while there are any, and wakes those whose job has changed."""
+    """Looks at the followed jobs and tenants while there are any, and wakes those who wait for what
+    has changed."""
 
     def __init__(self, database: Database, settings: Settings) -> None:
         self._database = database
@@ -75,46 +50,47 @@ class Follower:
         self._max_of_tenant = most_of_a_tenant(settings)
         self._watches: dict[str, set[Watch]] = {}
         self._marks: dict[str, Mark] = {}
+        self._of_tenants: dict[str, set[TenantWatch]] = {}
+        self._changes = JobChanges(database)
         self._polling: asyncio.Task[None] | None = None
         self._is_closed = False
 
     @property
     def streams(self) -> int:
         """How many streams there are."""
-        return sum(map(len, self._watches.values()))
+        return sum(1 for _ in self._all())
 
     @contextmanager
     def following(self, tenant: str, job_id: str) -> Iterator[Watch]:
         """Follow a job. Raises `TooManyStreams` where this process has as many as it may, and
         `TooManyStreamsOfTenant` where the tenant has its share of them."""
-        if self.streams >= self._max_streams or self._is_closed:
-            raise TooManyStreams(
-                "Poll the job instead, or try again later.",
-                headers={"Retry-After": str(RETRY_AFTER_S)},
-            )
-        if self._streams_of(tenant) >= self._max_of_tenant:
-            raise TooManyStreamsOfTenant(
-                f"At most {self._max_of_tenant} streams of a tenant may be open here; close one, "
-                "or poll the job instead.",
-                headers={"Retry-After": str(RETRY_AFTER_S)},
-            )
+        self._check_room(tenant)
         watch = Watch(tenant)
         self._watches.setdefault(job_id, set()).add(watch)
-        if self._polling is None:
-            # In a context of its own: it outlives the request that happened to come first.
-            poll = self._poll()
-            self._polling = asyncio.get_running_loop().create_task(poll, context=Context())
+        self._start()
         try:
             yield watch
         finally:
-            self._leave(job_id, watch)
+            if _left(self._watches, job_id, watch):
+                self._marks.pop(job_id, None)
+
+    @contextmanager
+    def following_all(self, tenant: str) -> Iterator[TenantWatch]:
+        """Follow all jobs of a tenant; raises as `following` does."""
+        self._check_room(tenant)
+        watch = TenantWatch(tenant)
+        self._of_tenants.setdefault(tenant, set()).add(watch)
+        self._start()
+        try:
+            yield watch
+        finally:
+            _left(self._of_tenants, tenant, watch)
 
     def close(self) -> None:
         """Let all streams end, so that a server that shuts down need not wait for them."""
         self._is_closed = True
-        for watches in self._watches.values():
-            for watch in watches:
-                watch.end()
+        for watch in self._all():
+            watch.end()
 
     async def stop(self) -> None:
         """Close, and ask the database nothing more."""
@@ -123,22 +99,31 @@ class Follower:
             self._polling.cancel()
             await asyncio.gather(self._polling, return_exceptions=True)
 
-    def _streams_of(self, tenant: str) -> int:
-        return sum(
-            watch.tenant == tenant for watches in self._watches.values() for watch in watches
-        )
+    def _all(self) -> Iterator[Watch]:
+        return chain.from_iterable((*self._watches.values(), *self._of_tenants.values()))
 
-    def _leave(self, job_id: str, watch: Watch) -> None:
-        watches = self._watches[job_id]
-        watches.discard(watch)
-        if not watches:
-            del self._watches[job_id]
-            self._marks.pop(job_id, None)
+    def _check_room(self, tenant: str) -> None:
+        if self.streams >= self._max_streams or self._is_closed:
+            raise TooManyStreams(
+                "Poll instead, or try again later.", headers={"Retry-After": str(RETRY_AFTER_S)}
+            )
+        if sum(watch.tenant == tenant for watch in self._all()) >= self._max_of_tenant:
+            raise TooManyStreamsOfTenant(
+                f"At most {self._max_of_tenant} streams of a tenant may be open here; close one, "
+                "or poll instead.",
+                headers={"Retry-After": str(RETRY_AFTER_S)},
+            )
+
+    def _start(self) -> None:
+        if self._polling is None:
+            # In a context of its own: it outlives the request that happened to come first.
+            poll = self._poll()
+            self._polling = asyncio.get_running_loop().create_task(poll, context=Context())
 
     async def _poll(self) -> None:
         pause_s = FIRST_PAUSE_S
         try:
-            while self._watches:
+            while self._watches or self._of_tenants:
                 began = time.monotonic()
                 try:
                     has_news = await self._look()
@@ -157,7 +142,12 @@ class Follower:
             self._polling = None
 
     async def _look(self) -> bool:
-        return self._tell(await run_in_threadpool(self._read, tuple(self._watches)))
+        has_news = False
+        if self._watches:
+            has_news = self._tell(await run_in_threadpool(self._read, tuple(self._watches)))
+        if self._of_tenants:
+            has_news |= await self._look_at_tenants()
+        return has_news
 
     def _read(self, job_ids: Collection[str]) -> dict[str, Mark]:
         with self._database.looking() as connection:
@@ -174,3 +164,24 @@ class Follower:
                 for watch in watches:
                     watch.tell()
         return has_news
+
+    async def _look_at_tenants(self) -> bool:
+        watches = [watch for watches in self._of_tenants.values() for watch in watches]
+        following = {watch.tenant for watch in watches if watch.has_begun}
+        beginning = {watch.tenant for watch in watches if not watch.has_begun}
+        changes = await run_in_threadpool(self._changes.look, following, beginning)
+        for watch in watches:
+            rows = changes.rows.get(watch.tenant, [])
+            if watch.has_begun:
+                rows = [row for row in rows if row.id in changes.changed]
+            watch.add(rows)
+        return bool(changes.changed)
+
+
+def _left(watches: dict[str, set[WatchT]], followed: str, watch: WatchT) -> bool:
+    """Take a watch out; whether it was the last one of what it followed."""
+    watches[followed].discard(watch)
+    if watches[followed]:
+        return False
+    del watches[followed]
+    return True

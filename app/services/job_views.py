@@ -55,6 +55,7 @@ def job_view(row: JobRow) -> JobView:
         id=row.id,
         kind=row.kind,
         name=row.name,
+        model=row.model,
         tags=list(row.tags),
         priority=row.priority,
         state=SolveState(row.state),

@@ -8,17 +8,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection
 from sqlalchemy.orm import Session
 
 from app.callers import Caller
 from app.cursors import decode_cursor, encode_cursor
 from app.database import Database
-from app.errors import JobNotFound, NoPlan, ResultNotReady, SolveFailed
+from app.errors import JobNotFound, NoPlan, RequestNotKept, ResultNotReady, SolveFailed
 from app.models import SolveState
 from app.observability import metrics
 from app.repositories.event_log import EventLog
-from app.repositories.job_rows import JobFilter, JobReader, JobRow
+from app.repositories.job_rows import Ending, JobFilter, JobReader, JobRow
 from app.repositories.jobs import JobRepository
 from app.repositories.news import NewsReader
 from app.repositories.solves import SolveRepository
@@ -26,6 +25,7 @@ from app.schemas.jobs import JobPage, JobView, LogPage, ProgressPage
 from app.services.audit import record
 from app.services.job_views import job_view, progress_step, retry_after_s, row_of
 from app.services.kept_plan import without_traces
+from app.services.polls import Polls
 from app.services.transitions import PLAN_COLUMNS, cancel
 
 PAGE_OF_LINES = 1000
@@ -66,11 +66,19 @@ class Jobs:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._polls = Polls(database)
 
     def status(self, caller: Caller, job_id: str) -> JobStatus:
         """The job without its result."""
         with self._database.looking() as connection:
             row = row_of(connection, caller, job_id)
+        return JobStatus(job_view(row), retry_after_s(row))
+
+    async def poll(self, caller: Caller, job_id: str) -> JobStatus:
+        """The same, read together with what others ask for at the same time."""
+        row = await self._polls.row(job_id)
+        if row is None or row.tenant != caller.tenant:
+            raise JobNotFound(f"There is no job {job_id}.")
         return JobStatus(job_view(row), retry_after_s(row))
 
     def page(
@@ -104,11 +112,13 @@ class Jobs:
     def outcome(self, caller: Caller, job_id: str) -> JobOutcome:
         """The job with what it ended with."""
         with self._database.looking() as connection:
-            row = row_of(connection, caller, job_id)
-            view = job_view(row)
-            if not (row.is_over and row.solve_is_over):
-                return JobOutcome(view, retry_after_s(row), None, None)
-            return JobOutcome(view, None, *_ending(connection, row))
+            found = JobReader(connection).one_with_ending(caller.tenant, job_id)
+        if found is None:
+            raise JobNotFound(f"There is no job {job_id}.")
+        row, ending = found
+        if not (row.is_over and row.solve_is_over):
+            return JobOutcome(job_view(row), retry_after_s(row), None, None)
+        return JobOutcome(job_view(row), None, *_shown(row, ending))
 
     def result(self, caller: Caller, job_id: str, is_known: Callable[[str], bool]) -> JobResult:
         """The result, which is not read if the caller has the one of this version.
@@ -125,10 +135,26 @@ class Jobs:
             version = _result_version(row)
             if is_known(version):
                 return JobResult(version, None)
-            text, error = _ending(connection, row)
+            ending = JobReader(connection).ending(row.solve_id)
+        text, error = _shown(row, ending)
         if text is not None:
             return JobResult(version, text)
         raise _no_plan() if row.state == SolveState.CANCELLED else _solve_failed(error or {})
+
+    def request(self, caller: Caller, job_id: str) -> str:
+        """The body that was posted for the job, without its webhook, as JSON text.
+
+        Raises `RequestNotKept` for a job of a version that did not keep it.
+        """
+        with self._database.looking() as connection:
+            row = row_of(connection, caller, job_id)
+            text = JobReader(connection).request(row.id)
+        if text is None:
+            raise RequestNotKept.of(
+                "was made by a version of the service that did not keep what was posted.",
+                "What it solved is in its result.",
+            )
+        return text
 
     def log(self, caller: Caller, job_id: str, offset: int) -> LogPage:
         """Log lines from an offset on."""
@@ -193,9 +219,9 @@ class Jobs:
             solve.stop_requested = True
 
 
-def _ending(connection: Connection, row: JobRow) -> tuple[str | None, dict[str, Any] | None]:
+def _shown(row: JobRow, ending: Ending) -> tuple[str | None, dict[str, Any] | None]:
     """The result (JSON text) or the error that the solve of a job ended with."""
-    result, error = JobReader(connection).ending(row.solve_id)
+    result, error = ending
     if result is not None and row.is_of_another_tenant:
         result = without_traces(result)
     return result, None if error is None else json.loads(error)

@@ -14,8 +14,9 @@ from typing import Any, Literal, TypeVar
 
 from sqlalchemy.orm import Session
 
-from app.models import Solve, SolveState
-from app.repositories.solves import SolveRepository
+from app.models import SolveState
+from app.repositories.solves import Candidate, Candidates, SolveRepository, Taken
+from app.repositories.tenants import TenantRepository, scope_of
 from app.services.resolutions import Resolution
 from app.services.starts import Starts
 from app.services.stored_answers import choose
@@ -65,19 +66,19 @@ class Place:
 
 
 class Placing:
-    """The placing of one transaction. `scope` is whose solves may answer."""
+    """The placing of one transaction."""
 
-    def __init__(self, session: Session, tenant: str, scope: str, solver_version: str) -> None:
+    def __init__(self, session: Session, tenant: str, solver_version: str) -> None:
         self._session = session
         self._solves = SolveRepository(session)
         self._tenant = tenant
-        self._scope = scope
         self._version = solver_version
 
     def place(self, wishes: Sequence[Wish]) -> list[Place]:
         """The places in the order of the wishes. Raises `Overtaken`."""
-        known = self._known(wishes)
-        settled = self._settled(wishes)
+        candidates = self._candidates(wishes)
+        known = _grouped(candidates.known, lambda solve: solve.spec_hash)
+        settled = _grouped(candidates.settled, lambda solve: solve.problem_hash)
         made: dict[str, list[_New]] = defaultdict(list)
         chosen: list[_New | str] = []
         for wish in wishes:
@@ -99,22 +100,16 @@ class Placing:
         self._queue([new for news in made.values() for new in news], known)
         return [_place(place, wish, attached) for place, wish in zip(chosen, wishes, strict=True)]
 
-    def _known(self, wishes: Sequence[Wish]) -> Mapping[str, list[Solve]]:
-        hashes = {wish.resolution.spec_hash for wish in wishes}
-        return _grouped(self._solves.reusable(hashes, self._scope), lambda solve: solve.spec_hash)
-
-    def _settled(self, wishes: Sequence[Wish]) -> Mapping[str | None, list[Solve]]:
+    def _candidates(self, wishes: Sequence[Wish]) -> Candidates:
         asking = [wish for wish in wishes if not wish.fresh]
-        if not asking:
-            return defaultdict(list)
-        found = self._solves.settled(
+        return self._solves.candidates(
+            self._tenant,
+            {wish.resolution.spec_hash for wish in wishes},
             {wish.resolution.problem_hash for wish in asking},
-            max(wish.mip_gap for wish in asking),
-            self._scope,
+            max((wish.mip_gap for wish in asking), default=0.0),
         )
-        return _grouped(found, lambda solve: solve.problem_hash)
 
-    def _found(self, wish: Wish, known: list[Solve], settled: list[Solve]) -> str | None:
+    def _found(self, wish: Wish, known: list[Candidate], settled: list[Candidate]) -> str | None:
         """The stored or running solve that will do."""
         if wish.fresh:
             return None
@@ -122,22 +117,26 @@ class Placing:
         chosen = choice.answer or choice.in_flight
         return None if chosen is None else chosen.id
 
-    def _attach(self, wanted: Iterable[tuple[str, int]]) -> Mapping[str, Solve]:
+    def _attach(self, wanted: Iterable[tuple[str, int]]) -> Mapping[str, Taken]:
         """Lock these solves, so that none is cancelled before its new jobs are there."""
         priorities: dict[str, int] = {}
         for solve_id, priority in wanted:
             priorities[solve_id] = max(priority, priorities.get(solve_id, priority))
         if not priorities:
             return {}
-        locked = {solve.id: solve for solve in self._solves.lock_reusable(list(priorities))}
-        if len(locked) < len(priorities):
+        taken = {solve.id: solve for solve in self._solves.take(list(priorities))}
+        if len(taken) < len(priorities):
             raise Overtaken
-        for solve_id, solve in locked.items():
-            self._solves.raise_priority(solve, priorities[solve_id])
-        self._solves.mark_asked(list(locked))
-        return locked
+        self._solves.raise_priorities(
+            {
+                solve.id: priorities[solve.id]
+                for solve in taken.values()
+                if solve.state == SolveState.QUEUED and priorities[solve.id] > solve.priority
+            }
+        )
+        return taken
 
-    def _queue(self, made: Sequence[_New], known: Mapping[str, list[Solve]]) -> None:
+    def _queue(self, made: Sequence[_New], known: Mapping[str, list[Candidate]]) -> None:
         if not made:
             return
         self._solves.retire(
@@ -148,13 +147,14 @@ class Placing:
                 if solve.engine == new.wish.resolution.engine
             ]
         )
+        scope = scope_of(self._tenant, TenantRepository(self._session).get(self._tenant))
         starting = [new.resolution for new in made if new.wish.may_start]
         starts = Starts(self._session, self._tenant, starting)
         rows = [
             {
                 **new.wish.columns,
                 "id": new.solve_id,
-                "scope": self._scope,
+                "scope": scope,
                 "priority": new.priority,
                 "started_from": starts.of(new.resolution) if new.wish.may_start else None,
             }
@@ -182,15 +182,17 @@ class _New:
         return wish.engine is None or wish.engine == self.resolution.engine
 
 
-def _place(place: _New | str, wish: Wish, attached: Mapping[str, Solve]) -> Place:
+def _place(place: _New | str, wish: Wish, attached: Mapping[str, Taken]) -> Place:
     if isinstance(place, _New):
         return Place(place.solve_id, "miss" if place.wish is wish else "joined")
     is_over = SolveState(attached[place].state).is_over
     return Place(place, "hit" if is_over else "joined")
 
 
-def _grouped(solves: Iterable[Solve], key: Callable[[Solve], T]) -> Mapping[T, list[Solve]]:
-    groups: dict[T, list[Solve]] = defaultdict(list)
+def _grouped(
+    solves: Iterable[Candidate], key: Callable[[Candidate], T]
+) -> Mapping[T, list[Candidate]]:
+    groups: dict[T, list[Candidate]] = defaultdict(list)
     for solve in solves:
         groups[key(solve)].append(solve)
     return groups

@@ -9,7 +9,8 @@ from app.callers import Caller
 from app.schemas.requests import JobFields, split_body
 from app.services.idempotency import RequestKey
 from app.services.limits import Limits
-from app.services.resolutions import Resolution, Resolutions, Resolved, key_of
+from app.services.request_texts import posted
+from app.services.resolutions import Resolution, Resolutions, Resolved, json_text, key_of
 from app.services.submission import JobOptions, Made, Submission, Wanted
 from app.services.webhooks.targets import WebhookTargets
 
@@ -44,7 +45,7 @@ class PlanRequests(Generic[ResolvedT]):
         made = self._submission.made_before(caller.tenant, key)
         if made is not None:
             return made
-        wanted = Wanted(*self.read(body))
+        wanted = self.read(body)
         return self._submission.submit(caller.tenant, wanted, fresh=fresh, key=key)
 
     def preview(self, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -53,19 +54,20 @@ class PlanRequests(Generic[ResolvedT]):
         self._options(fields)
         return self._resolved(rest).preview()
 
-    def read(
-        self, body: Mapping[str, Any], defaults: JobFields | None = None
-    ) -> tuple[Resolution, JobOptions]:
-        """The resolved request and what the client says about its job; `defaults` count where the
-        body says nothing, and their tags are added."""
+    def read(self, body: Mapping[str, Any], defaults: JobFields | None = None) -> Wanted:
+        """The job that the body asks for; `defaults` count where the body says nothing, and their
+        tags are added."""
         fields, rest = split_body(body)
-        options = self._options(fields if defaults is None else _with_defaults(fields, defaults))
-        key = key_of(rest)
+        if defaults is not None:
+            fields = _with_defaults(fields, defaults)
+        options = self._options(fields)
+        text = json_text(rest)
+        key = key_of(text)
         resolution = self._resolutions.get(key)
         if resolution is None:
             resolution = Resolution.of(self._resolved(rest))
             self._resolutions.put(key, resolution)
-        return resolution, options
+        return Wanted(resolution, options, posted(fields, rest, text))
 
     def _resolved(self, rest: Mapping[str, Any]) -> ResolvedT:
         self._limits.check_body(rest)

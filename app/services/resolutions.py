@@ -75,9 +75,9 @@ class Resolution:
                 "spec_hash": resolved.spec_hash,
                 "problem_hash": resolved.problem_hash,
                 "shape_hash": resolved.shape_hash,
-                "profile": None if profile is None else _json(profile),
+                "profile": None if profile is None else json_text(profile),
                 "engine": resolved.engine,
-                "spec": _json(spec),
+                "spec": json_text(spec),
                 "operations": resolved.operations,
                 "time_limit_ms": milliseconds(resolved.time_limit_s),
             },
@@ -119,10 +119,11 @@ class Resolutions:
                 self._bytes -= oldest.bytes
 
 
-def key_of(body: Mapping[str, Any]) -> bytes:
-    """Equal for bodies with the same fields in the same order and the same values."""
-    return hashlib.sha256(_json(body).encode()).digest()
+def key_of(text: str) -> bytes:
+    """Of a body's JSON text: equal for the same fields in the same order and the same values."""
+    return hashlib.sha256(text.encode()).digest()
 
 
-def _json(document: Mapping[str, Any]) -> str:
+def json_text(document: Mapping[str, Any]) -> str:
+    """The document as JSON without blanks."""
     return json.dumps(document, separators=(",", ":"), allow_nan=False)

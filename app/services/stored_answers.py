@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from app.models import Solve, SolveState
+from app.models import SolveState
+from app.repositories.solves import Candidate
 
 
 @dataclass(frozen=True)
 class Choice:
     """What the stored solves offer: an answer, or one to join."""
 
-    answer: Solve | None
-    in_flight: Solve | None
+    answer: Candidate | None
+    in_flight: Candidate | None
 
 
 def choose(
-    known: Sequence[Solve],
-    settled: Sequence[Solve],
+    known: Sequence[Candidate],
+    settled: Sequence[Candidate],
     engine: str | None,
     mip_gap: float,
     solver_version: str,
@@ -41,7 +42,7 @@ def choose(
     )
 
 
-def _is_settled(solve: Solve, engine: str | None, mip_gap: float) -> bool:
+def _is_settled(solve: Candidate, engine: str | None, mip_gap: float) -> bool:
     if solve.state == SolveState.INFEASIBLE:
         return True
     if engine is not None and solve.engine != engine:
@@ -54,7 +55,7 @@ def _is_settled(solve: Solve, engine: str | None, mip_gap: float) -> bool:
     )
 
 
-def _is_stale(solve: Solve, solver_version: str) -> bool:
+def _is_stale(solve: Candidate, solver_version: str) -> bool:
     return (
         solve.state == SolveState.SUCCEEDED
         and not solve.proven_optimal
@@ -62,6 +63,6 @@ def _is_stale(solve: Solve, solver_version: str) -> bool:
     )
 
 
-def _rank(solve: Solve) -> tuple[bool, int, int, str]:
+def _rank(solve: Candidate) -> tuple[bool, int, int, str]:
     settled = solve.proven_optimal or solve.state == SolveState.INFEASIBLE
     return (not settled, solve.best_objective or 0, solve.created_at, solve.id)

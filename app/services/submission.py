@@ -14,11 +14,11 @@ from app.models import DEFAULT_PRIORITY, LONG, SHORT
 from app.observability import metrics
 from app.repositories.batches import BatchRepository, NewBatch
 from app.repositories.jobs import JobRepository, NewJob
-from app.repositories.tenants import TenantRepository
 from app.repositories.webhooks import NewWebhook, WebhookRepository
 from app.services.idempotency import RequestKey, claim, made_before
 from app.services.placing import Overtaken, Place, Placing, Wish
 from app.services.quotas import check_queued
+from app.services.request_texts import NOTHING_KEPT, Posted
 from app.services.resolutions import Resolution
 from app.settings import Settings
 
@@ -50,6 +50,7 @@ class Wanted:
 
     resolved: Resolution
     options: JobOptions
+    posted: Posted = NOTHING_KEPT
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ class _Prepared:
     """A job to be made: all that can be made ready before the database is asked for its lock."""
 
     job_id: str
-    options: JobOptions
+    wanted: Wanted
     wish: Wish
 
 
@@ -121,7 +122,7 @@ class Submission:
             "queue": queue_of(wanted.resolved.time_limit_s, self._settings),
         }
         wish = Wish(wanted.resolved, columns, wanted.options.priority, fresh)
-        return _Prepared(str(uuid.uuid4()), wanted.options, wish)
+        return _Prepared(str(uuid.uuid4()), wanted, wish)
 
     def _commit(
         self,
@@ -157,8 +158,7 @@ class Submission:
         self, session: Session, tenant: str, prepared: Sequence[_Prepared]
     ) -> Sequence[Place]:
         """Make the jobs, and the solves that they need."""
-        scope = TenantRepository(session).scope_of(tenant)
-        placing = Placing(session, tenant, scope, self._version)
+        placing = Placing(session, tenant, self._version)
         places = placing.place([one.wish for one in prepared])
         if any(place.cache == "miss" for place in places):
             check_queued(session, tenant, self._settings)
@@ -168,7 +168,7 @@ class Submission:
             [
                 NewWebhook(one.job_id, hook.url, hook.origin, hook.secret)
                 for one in prepared
-                if (hook := one.options.webhook) is not None
+                if (hook := one.wanted.options.webhook) is not None
             ]
         )
         return places
@@ -186,7 +186,7 @@ def queue_of(time_limit_s: float, settings: Settings) -> str:
 
 
 def _new_job(tenant: str, prepared: _Prepared, place: Place) -> NewJob:
-    options = prepared.options
+    options, posted = prepared.wanted.options, prepared.wanted.posted
     return NewJob(
         id=prepared.job_id,
         solve_id=place.solve_id,
@@ -195,4 +195,6 @@ def _new_job(tenant: str, prepared: _Prepared, place: Place) -> NewJob:
         tags=options.tags,
         priority=options.priority,
         cache=place.cache,
+        model=posted.model,
+        request=posted.text,
     )

@@ -76,12 +76,13 @@ def report(document: Mapping[str, Any]) -> str:
 NOTES = """\
 One API process of each kind; the load comes from a process of its own on the same cores. *bare
 read* is a FastAPI route without anything around it that reads a job and its solve with the ORM.
-*status poll* asks for a job that a worker runs. *cache hit* posts a model and a cluster whose plan
-is stored, and gets the plan. *submit to solver start* ends when the solver process that the
-worker's pre-imported server has forked holds the spec. *event to client* begins when a step was
-written and ends when it was read from the stream. *CPU* is what the API process takes of a core
-per answer. The last two columns of figures are relative to the bare read on the same database with
-as many at once."""
+*status poll* asks for a job that a worker runs; all ask for the same one, and the service reads it
+once for those that wait at the same time. *cache hit* posts a model and a cluster whose plan is
+stored, and gets the plan. *submit to solver start* ends when the solver process that the worker's
+pre-imported server has forked holds the spec. *event to client* begins when a step was written and
+ends when it was read from the stream. *CPU* is what the API process takes of a core per answer. The
+last two columns of figures are relative to the bare read on the same database with as many at
+once."""
 
 
 def _cells(row: Row) -> Iterable[str]:

@@ -23,7 +23,7 @@ class Event:
 
     name: str
     data: Any
-    id: str
+    id: str | None
 
 
 class EventStream:
@@ -42,7 +42,7 @@ class EventStream:
             name, _, value = line.partition(": ")
             if not line:
                 if "data" in fields:
-                    return Event(fields["event"], json.loads(fields["data"]), fields["id"])
+                    return Event(fields["event"], json.loads(fields["data"]), fields.get("id"))
                 fields = {}
             elif not name:
                 self.comments.append(value)
@@ -100,4 +100,13 @@ def opened(
     if last_event_id is not None:
         sent["Last-Event-ID"] = last_event_id
     with client.stream("GET", f"/v1/jobs/{job_id}/events{query}", headers=sent) as response:
+        yield EventStream(response)
+
+
+@contextmanager
+def all_opened(
+    client: httpx.Client, headers: Mapping[str, str] | None = None
+) -> Iterator[EventStream]:
+    """The stream of all jobs."""
+    with client.stream("GET", "/v1/events", headers=headers) as response:
         yield EventStream(response)

@@ -66,10 +66,13 @@ def test_every_route_but_the_probes_needs_a_key(keyed_client: TestClient) -> Non
 
 
 def test_no_route_hides_from_the_description(keyed_client: TestClient) -> None:
-    """Routes that the OpenAPI document leaves out are the probes' HEAD and the document itself."""
+    """Routes that the OpenAPI document leaves out are the probes' HEAD, the document itself and
+    the dashboard's files."""
     described = set(keyed_client.get("/openapi.json").json()["paths"])
+    pages = {"/openapi.json", "/docs", "/docs/oauth2-redirect", "/redoc"}
+    pages |= {"/", "/dashboard", "/dashboard/{name:path}"}
     for route in _routes(keyed_client.app.router.routes):  # type: ignore[attr-defined]
-        assert route in described | {"/openapi.json", "/docs", "/docs/oauth2-redirect", "/redoc"}
+        assert route in described | pages
 
 
 def _routes(routes: object) -> Iterator[str]:

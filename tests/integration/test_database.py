@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from sqlalchemy import text
@@ -84,3 +85,42 @@ def test_a_process_has_no_more_connections_than_it_says(impatient: Database) -> 
         impatient.looking(),
     ):
         connection.execute(text("SELECT 1"))
+
+
+def backend_of(database: Database) -> int:
+    """The server's process at the other end of the connection that is used next."""
+    with database.looking() as connection:
+        return int(connection.scalars(text("SELECT pg_backend_pid()")).one())
+
+
+def test_nobody_notices_connections_that_a_server_has_closed(
+    impatient_on_postgres: Database, postgres_tables_url: str
+) -> None:
+    lost = backend_of(impatient_on_postgres)
+    other = Database(Settings(database_url=postgres_tables_url))
+    with other.looking() as connection:
+        # Waits until it is gone.
+        ended = text("SELECT pg_terminate_backend(:process, 10000)")
+        assert connection.scalar(ended, {"process": lost})
+    other.dispose()
+    with impatient_on_postgres.writing() as session:
+        assert session.scalars(text("SELECT pg_backend_pid()")).one() != lost
+
+
+def test_a_connection_is_asked_whether_it_leads_anywhere_only_after_it_lay_idle(
+    impatient_on_postgres: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dialect, asked = impatient_on_postgres.engine.dialect, []
+    ask = dialect.do_ping
+
+    def note(connection: Any) -> bool:
+        asked.append(connection)
+        return ask(connection)
+
+    monkeypatch.setattr(dialect, "do_ping", note)
+    first = backend_of(impatient_on_postgres)
+    assert backend_of(impatient_on_postgres) == first
+    assert not asked
+    monkeypatch.setattr("app.database.ASKED_AFTER_S", 0.0)
+    assert backend_of(impatient_on_postgres) == first
+    assert len(asked) == 1

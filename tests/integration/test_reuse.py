@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from sqlalchemy import Engine, event
 from starlette.testclient import TestClient
 
 from app.database import Database
@@ -252,3 +254,25 @@ def test_posts_that_arrive_while_the_optimum_is_stored_are_answered_or_queued_on
         bodies = [future.result() for future in posts]
     assert sum(body["cache"] == "miss" for body in bodies) <= 1
     assert post(client, time_limit_s=5)["cache"] == "hit"
+
+
+def test_an_answer_from_the_store_takes_few_statements(
+    client: TestClient, database: Database, attempts: Attempts
+) -> None:
+    post(client, tags=["one", "two"])
+    finish(attempts, database)
+    statements = Counter[str]()
+
+    def count(connection: Any, cursor: Any, statement: str, *_: Any) -> None:
+        # Those of the threads beside the requests ask about webhooks and what was not sent.
+        if "webhooks" not in statement and "dispatched_at IS NULL" not in statement:
+            statements[statement.split()[0]] += 1
+
+    event.listen(Engine, "before_cursor_execute", count)
+    try:
+        assert post(client, tags=["three"])["cache"] == "hit"
+    finally:
+        event.remove(Engine, "before_cursor_execute", count)
+    # Which solves may answer, and the answer; the solve is taken; the job and its tags are made.
+    statements.pop("BEGIN", None)
+    assert statements == {"SELECT": 2, "UPDATE": 1, "INSERT": 2}

@@ -16,6 +16,10 @@ from app.main import create_app
 from app.repositories.queue import Dispatch
 from app.services.attempts import Attempts
 from app.settings import Settings
+from planner.cost.hardware import read_cluster
+from planner.cost.hardware_presets import GPU_PRESETS
+from planner.cost.model import read_model
+from planner.cost.model_presets import MODEL_PRESETS
 from planner.estimates.registry import REQUESTS
 from tests.integration.conftest import WITHOUT_KEYS
 from tests.integration.fakes import resolve_fake
@@ -99,6 +103,22 @@ def test_examples_are_listed(
     assert client.get("/v1/examples").json() == [{"script": "a"}, {"script": "b"}]
 
 
+def test_presets_are_what_requests_may_name(client: TestClient) -> None:
+    presets = client.get("/v1/presets").json()
+    assert [model["name"] for model in presets["models"]] == list(MODEL_PRESETS)
+    assert [gpu["name"] for gpu in presets["gpus"]] == list(GPU_PRESETS)
+    for model in presets["models"]:
+        for alias in model["aliases"]:
+            assert read_model(alias) == read_model(model["name"])
+    for gpu in presets["gpus"]:
+        for alias in gpu["aliases"]:
+            assert read_cluster(f"1x{alias}") == read_cluster(f"1x{gpu['name']}")
+    (large,) = (model for model in presets["models"] if model["name"] == "GPT-3-175B")
+    assert "GPT-3" in large["aliases"]
+    assert large["fields"]["layers"] == 96
+    assert 174e9 < large["parameters"] < 176e9
+
+
 def test_the_openapi_document_is_complete(client: TestClient) -> None:
     document = client.get("/openapi.json").json()
     operations = {
@@ -126,6 +146,7 @@ def test_the_openapi_document_is_complete(client: TestClient) -> None:
         "get_liveness",
         "get_readiness",
         "list_examples",
+        "list_presets",
         "submit_batch",
         "list_batches",
         "get_batch",

@@ -10,11 +10,13 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+from unittest.mock import patch
 
 import httpx2
 import pytest
 from starlette.testclient import TestClient
 
+import app.services.events
 from app.callers import Scope
 from app.database import Database
 from app.main import create_app
@@ -84,8 +86,8 @@ def batch_of(script: str) -> dict[str, Any]:
 @pytest.fixture
 def world(keyed_settings: Settings, database: Database, attempts: Attempts) -> Any:
     settings = keyed_settings.model_copy(update={"webhook_allow_private": True})
-    app = create_app(settings, resolve_fake, resolve_fake_sharding, resolve_fake_training)
-    with TestClient(app, raise_server_exceptions=False) as client:
+    api = create_app(settings, resolve_fake, resolve_fake_sharding, resolve_fake_training)
+    with TestClient(api, raise_server_exceptions=False) as client:
         scopes = (Scope.READ, Scope.SUBMIT, Scope.ADMIN)
         ann = headers_of(database, *scopes, tenant="ann")
         bob = headers_of(database, *scopes, tenant="bob")
@@ -163,13 +165,16 @@ def bobs_jobs(world: World) -> str:
     return world.waiting
 
 
+PARTS = ("request", "result", "timeline", "exports", "progress", "log", "webhooks", "events")
 JOBS: tuple[Callable[[World], str], ...] = (bobs_jobs, lambda world: world.finished)
 
-for _part in ("", "/result", "/progress", "/log", "/webhooks", "/events"):
+for _part in ("", *(f"/{part}" for part in PARTS)):
     isolates_by_id("GET", f"/v1/jobs/{{job_id}}{_part}", *JOBS)
 isolates_by_id("GET", "/v1/jobs/{job_id}", *JOBS, prefer="wait=1")
 isolates_by_id("GET", "/v1/jobs/{job_id}/result", *JOBS, query="?fields=certificate&form=columnar")
+isolates_by_id("GET", "/v1/jobs/{job_id}/timeline", *JOBS, query="?schedule=1F1B")
 isolates_by_id("GET", "/v1/jobs/{job_id}/events", *JOBS, query="?log=true")
+isolates_by_id("GET", "/v1/jobs/{job_id}/exports/{format}", *JOBS)
 isolates_by_id("DELETE", "/v1/jobs/{job_id}", *JOBS)
 isolates_by_id("DELETE", "/v1/jobs/{job_id}", *JOBS, query="?purge=true")
 isolates_by_id("GET", f"{BATCHES}/{{batch_id}}", lambda world: world.batch)
@@ -229,6 +234,18 @@ def listing(world: World) -> None:
     assert len(ids(world.ann, f"&cursor={cursor}")) == 2
 
 
+@isolates("GET", "/v1/events")
+def following_all(world: World) -> None:
+    """What was made a moment ago is told at the beginning."""
+    own = world.post(world.ann, ADDRESS, "anns")["id"]
+    with patch.object(app.services.events, "LONGEST_STREAM_S", 3.0):
+        anns, bobs = (world.get(who, "/v1/events").text for who in (world.ann, world.bob))
+    assert own in anns
+    assert own not in bobs
+    assert world.waiting in bobs
+    world.assert_nothing_of_bob_in(anns)
+
+
 @isolates("GET", BATCHES)
 def listing_batches(world: World) -> None:
     assert world.get(world.ann, BATCHES).json() == {"batches": [], "next_cursor": None}
@@ -262,9 +279,9 @@ def metrics(world: World) -> None:
     assert world.get(world.ann, "/metrics").status_code == 403
 
 
-@isolates("GET", "/healthz", "/readyz", "/v1/examples")
+@isolates("GET", "/healthz", "/readyz", "/v1/examples", "/v1/presets")
 def same_for_all(world: World) -> None:
-    for path in ("/healthz", "/readyz", "/v1/examples"):
+    for path in ("/healthz", "/readyz", "/v1/examples", "/v1/presets"):
         before = world.get(world.ann, path).json()
         world.post(world.bob, ADDRESS, f"bobs-before-{path}")
         assert world.get(world.ann, path).json() == before

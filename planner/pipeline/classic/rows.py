@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 from operator import itemgetter
@@ -21,6 +22,9 @@ from planner.progress import StopCheck, never
 
 CHEAP_ROW = "1F1B"
 """The last of the rows that are known at once."""
+PIPE_OFFLOAD = "PipeOffload"
+WHOLE_BACKWARD = ("GPipe", CHEAP_ROW, "Interleaved 1F1B")
+"""Rows of schedules whose backward is one operation: a gradient is sent only after W."""
 NOT_REACHED = "not computed: the time was up"
 NOTHING_TO_OFFLOAD = "no stage can offload anything"
 TOO_LARGE = "not computed: too many operations for a schedule planned under memory limits"
@@ -76,40 +80,20 @@ def comparison_rows(
     placement. A row that was not reached before `should_stop` said so has no schedule and the
     reason `NOT_REACHED`.
     """
-    one_chunk = _Placed(problem, Placement.ONE_CHUNK, should_stop)
-    interleaved = _Placed(problem, Placement.INTERLEAVED, should_stop)
-    v_shape = _Placed(problem, Placement.V_SHAPE, should_stop)
-    chunks = placements.chunks_per_device(interleaved.problem) or 2
-
-    def interleave(placed: PipelineProblem) -> TimedClassic:
-        return schedules.interleaved_schedule(placed, chunks)
-
-    def grouped(placed: PipelineProblem) -> TimedClassic:
-        return schedules.grouped_interleaved_schedule(placed, chunks)
-
-    def half_grouped(placed: PipelineProblem) -> TimedClassic:
-        least = schedules.group_sizes(placed, chunks)[0]
-        return schedules.grouped_interleaved_schedule(placed, chunks, least)
-
-    def half_offloaded(placed: PipelineProblem) -> TimedClassic:
-        return schedules.uniform_interleaved_schedule(placed, chunks, (chunks + 1) // 2)
-
-    def fully_offloaded(placed: PipelineProblem) -> TimedClassic:
-        return schedules.uniform_interleaved_schedule(placed, chunks, chunks)
-
-    yield one_chunk.row("GPipe", schedules.gpipe_schedule)
-    yield one_chunk.row(CHEAP_ROW, schedules.one_forward_one_backward_schedule)
-    yield interleaved.row("Interleaved 1F1B", interleave)
-    yield one_chunk.row("ZB-H1", schedules.zero_bubble_h1_schedule, fills_with_weights=True)
-    yield one_chunk.row("ZB-H2", schedules.zero_bubble_h2_schedule, fills_with_weights=True)
-    yield v_shape.row("ZB-V", schedules.zero_bubble_v_schedule, fills_with_weights=True)
-    yield v_shape.row("V-Half", schedules.v_half_schedule, fills_with_weights=True)
-    yield v_shape.row("V-Min", schedules.v_min_schedule, fills_with_weights=True)
-    yield interleaved.row("GIS", grouped)
-    yield interleaved.row("GIS-H", half_grouped)
-    yield interleaved.row("PO-H", half_offloaded, offloads=True)
-    yield interleaved.row("PO-F", fully_offloaded, offloads=True)
+    for recipe in _recipes(problem, should_stop):
+        yield recipe.placed.row(recipe)
     yield _pipe_offload_row(problem, should_stop)
+
+
+def schedules_named(problem: PipelineProblem, name: str) -> Iterator[TimedClassic]:
+    """What may be behind the row of this name: one schedule, or of PipeOffload its family, each
+    computed when it is asked for."""
+    if name == PIPE_OFFLOAD:
+        with suppress(OrderError):
+            yield from _pipe_offload_family(problem, never)
+    for recipe in _recipes(problem, never):
+        if recipe.name == name:
+            yield recipe.make(recipe.placed.problem)
 
 
 def row_document(row: ClassicRow) -> dict[str, Any]:
@@ -149,25 +133,19 @@ class _Placed:
             elif wanted is Placement.V_SHAPE:
                 self.problem = placements.v_shape(self.problem)
 
-    def row(
-        self,
-        name: str,
-        make: Callable[[PipelineProblem], TimedClassic],
-        *,
-        fills_with_weights: bool = False,
-        offloads: bool = False,
-    ) -> ClassicRow:
+    def row(self, recipe: _Recipe) -> ClassicRow:
         """The row of a schedule; one that lives off splitting W says where there is none, and one
         that lives off offloads is left out where there are none."""
-        if offloads and not self.problem.can_offload:
+        name = recipe.name
+        if recipe.offloads and not self.problem.can_offload:
             return self._row(name, None, NOTHING_TO_OFFLOAD)
         if self.should_stop():
             return self._row(name, None, NOT_REACHED)
-        timed = make(self.problem)
+        timed = recipe.make(self.problem)
         reason = shortage(timed)
         if (
             reason is None
-            and fills_with_weights
+            and recipe.fills_with_weights
             and not compute_durations(timed.tables)[WEIGHT].any()
         ):
             return self._row(name, timed, FUSED_NOTE, fits=True)
@@ -179,6 +157,57 @@ class _Placed:
         return ClassicRow(
             name, self.placement, self.hypothetical, timed, self.problem, fits, reason
         )
+
+
+@dataclass(frozen=True)
+class _Recipe:
+    """How a row is made: the schedule that has this name, of a problem in the placement that it
+    needs. One that `fills_with_weights` lives off splitting W, one that `offloads` off that."""
+
+    name: str
+    placed: _Placed
+    make: Callable[[PipelineProblem], TimedClassic]
+    fills_with_weights: bool = False
+    offloads: bool = False
+
+
+def _recipes(problem: PipelineProblem, should_stop: StopCheck) -> tuple[_Recipe, ...]:
+    """Of all rows but PipeOffload, in their order."""
+    one_chunk = _Placed(problem, Placement.ONE_CHUNK, should_stop)
+    interleaved = _Placed(problem, Placement.INTERLEAVED, should_stop)
+    v_shape = _Placed(problem, Placement.V_SHAPE, should_stop)
+    chunks = placements.chunks_per_device(interleaved.problem) or 2
+
+    def interleave(placed: PipelineProblem) -> TimedClassic:
+        return schedules.interleaved_schedule(placed, chunks)
+
+    def grouped(placed: PipelineProblem) -> TimedClassic:
+        return schedules.grouped_interleaved_schedule(placed, chunks)
+
+    def half_grouped(placed: PipelineProblem) -> TimedClassic:
+        least = schedules.group_sizes(placed, chunks)[0]
+        return schedules.grouped_interleaved_schedule(placed, chunks, least)
+
+    def half_offloaded(placed: PipelineProblem) -> TimedClassic:
+        return schedules.uniform_interleaved_schedule(placed, chunks, (chunks + 1) // 2)
+
+    def fully_offloaded(placed: PipelineProblem) -> TimedClassic:
+        return schedules.uniform_interleaved_schedule(placed, chunks, chunks)
+
+    return (
+        _Recipe("GPipe", one_chunk, schedules.gpipe_schedule),
+        _Recipe(CHEAP_ROW, one_chunk, schedules.one_forward_one_backward_schedule),
+        _Recipe("Interleaved 1F1B", interleaved, interleave),
+        _Recipe("ZB-H1", one_chunk, schedules.zero_bubble_h1_schedule, fills_with_weights=True),
+        _Recipe("ZB-H2", one_chunk, schedules.zero_bubble_h2_schedule, fills_with_weights=True),
+        _Recipe("ZB-V", v_shape, schedules.zero_bubble_v_schedule, fills_with_weights=True),
+        _Recipe("V-Half", v_shape, schedules.v_half_schedule, fills_with_weights=True),
+        _Recipe("V-Min", v_shape, schedules.v_min_schedule, fills_with_weights=True),
+        _Recipe("GIS", interleaved, grouped),
+        _Recipe("GIS-H", interleaved, half_grouped),
+        _Recipe("PO-H", interleaved, half_offloaded, offloads=True),
+        _Recipe("PO-F", interleaved, fully_offloaded, offloads=True),
+    )
 
 
 def _pipe_offload_row(problem: PipelineProblem, should_stop: StopCheck) -> ClassicRow:
@@ -197,7 +226,7 @@ def _pipe_offload_row(problem: PipelineProblem, should_stop: StopCheck) -> Class
     elif reason is None:
         reason = TOO_LARGE if problem.can_offload else NOTHING_TO_OFFLOAD
     fits = best is not None and reason is None
-    return ClassicRow("PipeOffload", Placement.AS_POSTED, False, best, problem, fits, reason)
+    return ClassicRow(PIPE_OFFLOAD, Placement.AS_POSTED, False, best, problem, fits, reason)
 
 
 def _pipe_offload_family(

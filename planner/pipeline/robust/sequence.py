@@ -13,13 +13,8 @@ from heapq import heappop, heappush
 from itertools import groupby
 from operator import attrgetter
 
+from planner.pipeline.effects import MemoryKey, data_dependencies, memory_effects, memory_limits
 from planner.pipeline.problem import PipelineProblem
-from planner.pipeline.robust.precedence import (
-    MemoryKey,
-    data_dependencies,
-    memory_effects,
-    memory_limits,
-)
 from planner.pipeline.schedule import TimedOp, Token
 
 MOST_STEPS = 20_000

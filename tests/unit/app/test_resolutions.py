@@ -11,7 +11,7 @@ import pytest
 from app.errors import LimitExceeded
 from app.services.limits import PipelineLimits
 from app.services.plan_requests import PlanRequests
-from app.services.resolutions import Resolution, Resolutions, key_of
+from app.services.resolutions import Resolution, Resolutions, json_text, key_of
 from app.services.submission import Submission
 from app.services.webhooks.targets import WebhookTargets
 from app.settings import Settings
@@ -51,8 +51,8 @@ def test_putting_twice_counts_once() -> None:
 
 @pytest.mark.parametrize("other", [{"a": 1.0}, {"a": True}, {"a": "1"}, {"a": 1, "b": None}, {}])
 def test_bodies_that_differ_have_other_keys(other: dict[str, Any]) -> None:
-    assert key_of({"a": 1}) == key_of({"a": 1})
-    assert key_of({"a": 1}) != key_of(other)
+    assert key_of(json_text({"a": 1})) == key_of(json_text({"a": 1}))
+    assert key_of(json_text({"a": 1})) != key_of(json_text(other))
 
 
 def test_a_body_is_resolved_once_and_a_fault_is_found_each_time() -> None:
@@ -72,10 +72,10 @@ def test_a_body_is_resolved_once_and_a_fault_is_found_each_time() -> None:
         PipelineLimits(settings),
         WebhookTargets(settings),
     )
-    first, options = plans.read({"script": "a", "name": "one"})
-    again, others = plans.read({"name": "two", "script": "a", "tags": ["x"]})
-    assert again is first
-    assert (options.name, others.name, others.tags) == ("one", "two", ("x",))
+    first = plans.read({"script": "a", "name": "one"})
+    again = plans.read({"name": "two", "script": "a", "tags": ["x"]})
+    assert again.resolved is first.resolved
+    assert (first.options.name, again.options.name, again.options.tags) == ("one", "two", ("x",))
     assert resolved == [{"script": "a"}]
     for _ in range(2):
         with pytest.raises(SpecError):
@@ -84,4 +84,4 @@ def test_a_body_is_resolved_once_and_a_fault_is_found_each_time() -> None:
         with pytest.raises(LimitExceeded):
             plans.read({"script": "a", "search_iterations": 1, "time_limit_s": 101})
     assert len(resolved) == 5
-    assert plans.read({"script": "b"})[0] is not first
+    assert plans.read({"script": "b"}).resolved is not first.resolved

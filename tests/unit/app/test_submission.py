@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from app.models import Solve, SolveState
+from typing import Any
+
+from app.models import SolveState
+from app.repositories.solves import Candidate
 from app.services.stored_answers import choose
 
 NOW = "2"
 
 
-def solve(name: str, state: SolveState, **more: object) -> Solve:
-    return Solve(
+def solve(name: str, state: SolveState, **more: Any) -> Candidate:
+    plain = Candidate(
         id=name,
+        spec_hash="spec",
+        problem_hash="problem",
+        engine="auto",
+        solver_version=NOW,
         state=state,
         created_at=1,
-        **{"solver_version": NOW, "proven_optimal": False, "best_objective": 9, **more},
+        best_objective=9,
+        lower_bound=None,
+        proven_optimal=False,
     )
+    return plain._replace(**more)
 
 
 def test_a_result_comes_before_a_solve_in_flight() -> None:
@@ -33,7 +43,7 @@ def test_a_proof_comes_before_a_better_figure_and_that_before_age() -> None:
 
 
 def test_only_unproven_plans_of_another_version_are_out_of_date() -> None:
-    old = {"solver_version": "1"}
+    old: dict[str, Any] = {"solver_version": "1"}
     unproven = solve("unproven", SolveState.SUCCEEDED, **old)
     others = [
         solve("proven", SolveState.SUCCEEDED, proven_optimal=True, **old),

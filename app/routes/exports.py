@@ -1,0 +1,71 @@
+"""Answers as files: which there are, and each of them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Response
+
+from app.dependencies import JobId, ReadCaller, ServicesDep
+from app.errors import (
+    DatabaseUnavailable,
+    JobNotFound,
+    NoExport,
+    NoPlan,
+    ResultNotReady,
+    SolveFailed,
+)
+from app.routes.answers import Sliced
+from app.routes.conditional import (
+    NOT_MODIFIED,
+    PreconditionDep,
+    not_modified,
+    strong_tag,
+    tagged,
+)
+from app.schemas.exports import ExportList
+from app.schemas.problems import problem_responses
+
+router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
+OVER = (JobNotFound, NoPlan, ResultNotReady, SolveFailed, DatabaseUnavailable)
+ANY_FILE = {"schema": {"type": "string"}}
+
+
+@router.get("/{job_id}/exports", responses=problem_responses(*OVER))
+def list_job_exports(job_id: JobId, caller: ReadCaller, services: ServicesDep) -> ExportList:
+    """The files that the job's answer can be had as, once it is over."""
+    return services.exports.formats(caller, job_id)
+
+
+@router.get(
+    "/{job_id}/exports/{format}",
+    response_class=Sliced,
+    responses={
+        200: {
+            "description": "The file.",
+            "content": {"text/csv": ANY_FILE, "application/json": {"schema": {"type": "object"}}},
+        },
+        **NOT_MODIFIED,
+        **problem_responses(*OVER, NoExport),
+    },
+)
+def get_job_export(
+    job_id: JobId,
+    caller: ReadCaller,
+    services: ServicesDep,
+    known: PreconditionDep,
+    name: Annotated[str, Path(alias="format", description="`csv`, `chrome-trace`, …")],
+) -> Response:
+    """The job's answer as a file."""
+
+    def tag_of(version: str) -> str:
+        return strong_tag(version, "export", name)
+
+    found = services.exports.file(
+        caller, job_id, name, lambda version: known.holds(tag_of(version))
+    )
+    headers = tagged(tag_of(found.version))
+    if found.format is None:
+        return not_modified(headers)
+    headers["Content-Disposition"] = f'attachment; filename="{found.file_name}"'
+    return Sliced(found.text, media_type=found.format.media_type, headers=headers)

@@ -1,0 +1,107 @@
+/** The service's answers. Those that the OpenAPI document describes come from there. */
+
+import type { components } from "./schema";
+
+type Schemas = components["schemas"];
+
+/** Services before 0.6 do not say what model it is. */
+export type JobView = Schemas["JobView"] & { model?: string | null };
+export type JobPage = Schemas["JobPage"];
+export type ProgressStep = Schemas["ProgressStep"];
+export type ProgressPage = Schemas["ProgressPage"];
+export type LogPage = Schemas["LogPage"];
+export type JobState = JobView["state"];
+export type Kind = "pipeline" | "sharding" | "training";
+
+export type Op = "F" | "B" | "W" | "O" | "R";
+export type WaitsFor = "device" | "dependency" | "memory" | "link" | "start" | "slack";
+export type IdleReason = "fill" | "dependency" | "memory" | "link" | "slack" | "drain";
+
+export interface MemorySteps {
+  at_ns: number[];
+  bytes: number[];
+}
+
+/** What `GET /v1/jobs/{id}/timeline` answers: a schedule with all that a chart of it needs. */
+export interface Timeline {
+  schedule: string;
+  placement: string | null;
+  fits: boolean;
+  reason: string | null;
+  makespan_ns: number;
+  steady_span_ns: number | null;
+  lower_bound_ns: number | null;
+  micro_batches: number;
+  stages: { device: number }[];
+  ops: {
+    op: Op[];
+    stage: number[];
+    micro_batch: number[];
+    start_ns: number[];
+    end_ns: number[];
+    after: (number | null)[];
+    waits_for: WaitsFor[];
+  };
+  critical_path: number[];
+  devices: DeviceTimeline[];
+  hosts: HostTimeline[];
+  links: LinkUse[];
+}
+
+export interface DeviceTimeline {
+  device: number;
+  host_link: string | null;
+  host: number | null;
+  limit_bytes: number | null;
+  peak_bytes: number;
+  memory: MemorySteps;
+  busy_ns: number;
+  idle_ns: Record<IdleReason, number>;
+  idle: { start_ns: number; end_ns: number; reason: IdleReason; next: number | null }[];
+}
+
+export interface HostTimeline {
+  host: number;
+  limit_bytes: number | null;
+  peak_bytes: number;
+  memory: MemorySteps;
+}
+
+export interface LinkUse {
+  link: string;
+  devices: number[];
+  offload_busy_ns: number;
+  reload_busy_ns: number;
+}
+
+/** A row of a pipeline result's comparison: a classic schedule under the same costs. */
+export interface ComparisonRow {
+  name: string;
+  placement: string | null;
+  hypothetical: boolean;
+  makespan_ns: number | null;
+  steady_span_ns: number | null;
+  bubble_ratio: number | null;
+  peak_memory_bytes: number[] | null;
+  offloads: number | null;
+  fits: boolean;
+  reason: string | null;
+}
+
+export interface Assumption {
+  what: string;
+  value: string | number | null;
+  basis: string;
+}
+
+/** A result's document, of whichever kind; docs/api.md says what is in it. */
+// biome-ignore lint/suspicious/noExplicitAny: results are documents whose parts the views describe.
+export type ResultDocument = Record<string, any>;
+
+export interface ExportLink {
+  format: string;
+  title: string;
+  media_type: string;
+  file_name: string;
+  href: string;
+}

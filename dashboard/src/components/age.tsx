@@ -1,0 +1,18 @@
+import { useComputed } from "@preact/signals";
+import { age, dateTime } from "../format";
+import { now, serviceTime } from "../live/clock";
+
+/** How long ago the service did something; it counts on by itself. */
+export function Age(props: { at: string }) {
+  const at = new Date(props.at);
+  return (
+    <time dateTime={props.at} title={dateTime(at)}>
+      <AgeText key={props.at} at={at} />
+    </time>
+  );
+}
+
+function AgeText(props: { at: Date }) {
+  const text = useComputed(() => age(props.at, serviceTime(now.value)));
+  return <>{text}</>;
+}

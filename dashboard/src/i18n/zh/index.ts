@@ -1,0 +1,10 @@
+export { common } from "./common";
+export { compare } from "./compare";
+export { form } from "./form";
+export { gantt } from "./gantt";
+export { job } from "./job";
+export { jobs } from "./jobs";
+export { pipeline } from "./pipeline";
+export { report } from "./report";
+export { sharding } from "./sharding";
+export { training } from "./training";

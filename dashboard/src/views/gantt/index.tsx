@@ -1,0 +1,67 @@
+/** A schedule over time, with the memory of its devices and hosts below it. */
+
+import type { Signal } from "@preact/signals";
+import { useId, useMemo } from "preact/hooks";
+import type { Timeline } from "../../api/types";
+import { buildModel } from "../../charts/gantt/model";
+import type { TimeWindow } from "../../charts/gantt/window";
+import { Empty } from "../../components/states";
+import { duration, percent } from "../../format";
+import { texts } from "../../i18n";
+import "../../styles/gantt.css";
+import { GanttChart } from "./chart";
+import { Controls, Legend } from "./controls";
+import { Details } from "./details";
+import { GanttState } from "./state";
+import { Summary } from "./summary";
+
+/** A time axis that several charts have in common: they zoom and pan together. */
+export interface SharedAxis {
+  untilNs: number;
+  view: Signal<TimeWindow>;
+}
+
+export function GanttView(props: { timeline: Timeline; title: string; axis?: SharedAxis }) {
+  const { timeline, title, axis } = props;
+  const t = texts().gantt;
+  const helpId = useId();
+  const state = useMemo(
+    () => new GanttState(buildModel(timeline, axis?.untilNs), axis?.view),
+    [timeline, axis],
+  );
+  if (timeline.ops.op.length === 0) {
+    return <Empty title={t.noOperations}>{timeline.reason && <p>{timeline.reason}</p>}</Empty>;
+  }
+  return (
+    <section class="gantt" aria-label={title}>
+      {!timeline.fits && (
+        <p class="banner banner-stale">
+          {t.doesNotFit} {timeline.reason}
+        </p>
+      )}
+      <p class="faint">{overview(timeline)}</p>
+      <Controls state={state} />
+      <GanttChart key={state} state={state} label={title} describedBy={helpId} />
+      <Legend state={state} />
+      <Details state={state} title={props.title} />
+      <details class="gantt-help">
+        <summary>{t.help}</summary>
+        <p id={helpId}>{t.keysHelp}</p>
+        <p>{t.mouseHelp}</p>
+      </details>
+      <Summary model={state.model} />
+    </section>
+  );
+}
+
+/** The chart in a sentence. */
+function overview(timeline: Timeline): string {
+  const busy = timeline.devices.reduce((sum, entry) => sum + entry.busy_ns, 0);
+  const whole = Math.max(1, timeline.devices.length * timeline.makespan_ns);
+  return texts().gantt.overview(
+    timeline.devices.length,
+    timeline.micro_batches,
+    duration(timeline.makespan_ns),
+    percent(busy / whole, 1),
+  );
+}

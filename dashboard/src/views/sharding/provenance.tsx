@@ -1,0 +1,60 @@
+import { number } from "../../format";
+import { texts } from "../../i18n";
+import { RawProvenance } from "./basis";
+import { Fact, known } from "./facts";
+import type { Provenance } from "./types";
+
+/** How the answer came about. */
+export function ProvenancePanel(props: { provenance: Provenance }) {
+  const t = texts().sharding;
+  const { provenance } = props;
+  const seconds = (value: number) => t.provenance.seconds(number(value, 2));
+  return (
+    <details class="panel">
+      <summary>{t.basis.provenance}</summary>
+      <dl class="facts">
+        <Fact name={t.provenance.planner}>{provenance.planner_version}</Fact>
+        <Fact name={t.provenance.engine}>{provenance.engine}</Fact>
+        <Fact name={t.provenance.solve}>{known(provenance.solve_seconds, seconds)}</Fact>
+        <Fact name={t.provenance.total}>{known(provenance.total_seconds, seconds)}</Fact>
+        <Fact name={t.provenance.queue}>{known(provenance.queue_seconds, seconds)}</Fact>
+        <Fact name={t.provenance.attempts}>
+          {known(provenance.attempts, (value) => number(value))}
+        </Fact>
+        <Fact name={t.provenance.packages}>
+          {provenance.packages
+            ? Object.entries(provenance.packages)
+                .map((entry) => entry.join(" "))
+                .join(", ")
+            : null}
+        </Fact>
+      </dl>
+      {provenance.model && (
+        <>
+          <h3>{t.provenance.model}</h3>
+          <ul>
+            {provenance.model.map((model, index) => (
+              <li key={String(index)}>{modelText(model)}</li>
+            ))}
+          </ul>
+        </>
+      )}
+      <RawProvenance provenance={provenance} />
+    </details>
+  );
+}
+
+function modelText(model: Record<string, number>): string {
+  const t = texts().sharding.provenance;
+  const figure = (name: string) => model[name] ?? 0;
+  return [
+    t.modelSize(figure("operators"), figure("strategies")),
+    "reduced_operators" in model
+      ? t.reduced(figure("reduced_operators"), figure("reduced_strategies"))
+      : "",
+    figure("compared_plans") > 0 ? t.noEngine(figure("compared_plans")) : "",
+    figure("engine_runs") > 0 ? t.engineRuns(figure("engine_runs")) : "",
+  ]
+    .filter(Boolean)
+    .join("; ");
+}

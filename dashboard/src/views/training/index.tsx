@@ -1,0 +1,83 @@
+/** A training plan: all plans that were found, the best one with its schedule, sharding and experts. */
+
+import { useMemo } from "preact/hooks";
+import type { PlanSource } from "../../api/source";
+import { Empty } from "../../components/states";
+import { texts } from "../../i18n";
+import "../../styles/training.css";
+import { PipelinePlan } from "../pipeline";
+import { ShardingResultView } from "../sharding";
+import { Assumptions, Warnings } from "../sharding/basis";
+import { Candidates } from "./candidates";
+import { candidatesOf } from "./candidates-data";
+import { TrainingCertificatePanel, TrainingProvenancePanel } from "./certificate";
+import { DroppedPanel } from "./dropped";
+import { ExpertsPanel } from "./experts";
+import { Headline } from "./headline";
+import type { Best, TrainingResult } from "./types";
+import { Winner } from "./winner";
+
+export function TrainingPlan(props: { source: PlanSource }) {
+  const { source } = props;
+  const result: TrainingResult = source.result;
+  const t = texts().training;
+  const candidates = useMemo(() => candidatesOf(result), [result]);
+  const winner = candidates.find((one) => one.isBest)?.plan ?? candidates[0]?.plan;
+  if (!winner) {
+    return <Empty title={t.nothing} />;
+  }
+  // A report has no service, so there is no form that a plan could be taken to.
+  const request = source.hasClassicTimelines ? (result.provenance?.request ?? null) : null;
+  return (
+    <div class="train-plan">
+      <Warnings warnings={result.warnings ?? []} />
+      <Headline result={result} plan={winner} />
+      <Candidates candidates={candidates} request={request} />
+      <Winner plan={winner} />
+      {result.searched && (
+        <DroppedPanel searched={result.searched} examples={result.dropped ?? []} />
+      )}
+      {result.best && <BestParts best={result.best} source={source} />}
+      {result.certificate && <TrainingCertificatePanel certificate={result.certificate} />}
+      <Assumptions assumptions={result.assumptions ?? []} />
+      {result.provenance && <TrainingProvenancePanel provenance={result.provenance} />}
+    </div>
+  );
+}
+
+/** The parts of the best plan that have views of their own, and why some are not there. */
+function BestParts(props: { best: Best; source: PlanSource }) {
+  const t = texts().training;
+  const { best, source } = props;
+  const leftOut = Object.entries(best.left_out ?? {});
+  return (
+    <>
+      {leftOut.length > 0 && (
+        <section class="panel">
+          <h2>{t.leftOut}</h2>
+          <ul>
+            {leftOut.map(([part, why]) => (
+              <li key={part}>
+                <span class="faint">{t.leftOutParts[part] ?? part}: </span>
+                {why}
+              </li>
+            ))}
+          </ul>
+        </section>
+      )}
+      {best.experts && <ExpertsPanel experts={best.experts} />}
+      {best.schedule && (
+        <section class="train-part">
+          <h2>{t.schedule.title}</h2>
+          <PipelinePlan source={source} result={best.schedule} />
+        </section>
+      )}
+      {best.sharding && (
+        <section class="train-part">
+          <h2>{t.sharding.title}</h2>
+          <ShardingResultView result={best.sharding} />
+        </section>
+      )}
+    </>
+  );
+}

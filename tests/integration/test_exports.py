@@ -1,0 +1,103 @@
+"""Answers as files: which there are, what they are called, and who may have them."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from app.database import Database
+from app.services.attempts import Attempts, Progress
+from app.services.transitions import Answered
+from tests.integration.fakes import infeasible, succeeded
+from tests.integration.helpers import claim, finish, post
+
+
+@pytest.fixture
+def over(client: TestClient, database: Database, attempts: Attempts) -> str:
+    job_id = str(post(client, name='evil"\r\nname')["id"])
+    finish(attempts, database)
+    return job_id
+
+
+def exports(client: TestClient, job_id: str) -> list[dict[str, Any]]:
+    answer = client.get(f"/v1/jobs/{job_id}/exports")
+    assert answer.status_code == 200, answer.text
+    found: list[dict[str, Any]] = answer.json()["exports"]
+    return found
+
+
+def test_each_format_is_listed_and_can_be_fetched(client: TestClient, over: str) -> None:
+    listed = exports(client, over)
+    assert [entry["format"] for entry in listed] == ["csv", "chrome-trace"]
+    for entry in listed:
+        answer = client.get(entry["href"])
+        assert answer.status_code == 200
+        assert answer.headers["content-type"] == entry["media_type"]
+        name = entry["file_name"]
+        assert answer.headers["content-disposition"] == f'attachment; filename="{name}"'
+        assert name.startswith(f"loadmaster-{over}.")
+    rows = list(csv.DictReader(io.StringIO(client.get(listed[0]["href"]).text)))
+    assert [row["op"] for row in rows] == ["F", "B"]
+    trace = client.get(listed[1]["href"]).json()
+    assert [each["dur"] for each in trace["traceEvents"] if each["ph"] == "X"] == [0.003, 0.004]
+
+
+def test_a_file_is_not_made_again_for_whoever_has_it(client: TestClient, over: str) -> None:
+    tags = set()
+    for entry in exports(client, over):
+        tag = client.get(entry["href"]).headers["etag"]
+        again = client.get(entry["href"], headers={"If-None-Match": tag})
+        assert (again.status_code, again.content) == (304, b"")
+        tags.add(tag)
+    result = client.get(f"/v1/jobs/{over}/result").headers["etag"]
+    assert len(tags | {result}) == 3
+
+
+def test_there_are_none_before_the_end_and_none_of_a_failure(
+    client: TestClient, database: Database, attempts: Attempts
+) -> None:
+    job_id = post(client)["id"]
+    for path in ("exports", "exports/csv"):
+        answer = client.get(f"/v1/jobs/{job_id}/{path}")
+        assert (answer.status_code, answer.json()["code"]) == (409, "not_over")
+    broken = {"state": "failed", "code": "no_plan_in_time", "detail": "None was found."}
+    attempts.end(claim(attempts, database).fence, Answered(broken), Progress())
+    for path in ("exports", "exports/csv"):
+        assert client.get(f"/v1/jobs/{job_id}/{path}").status_code == 410
+
+
+def test_where_nothing_fits_there_is_no_file(
+    client: TestClient, database: Database, attempts: Attempts
+) -> None:
+    job_id = post(client)["id"]
+    attempts.end(claim(attempts, database).fence, Answered(infeasible()), Progress())
+    assert exports(client, job_id) == []
+    answer = client.get(f"/v1/jobs/{job_id}/exports/csv")
+    assert (answer.status_code, answer.json()["code"]) == (404, "no_export")
+
+
+@pytest.mark.parametrize("name", ["pdf", "csv%0d%0aX-Bad:1", "CSV", "schedule-csv"])
+def test_other_formats_are_unknown_and_the_known_are_named(
+    client: TestClient, over: str, name: str
+) -> None:
+    answer = client.get(f"/v1/jobs/{over}/exports/{name}")
+    assert (answer.status_code, answer.json()["code"]) == (404, "no_export")
+    assert "csv, chrome-trace" in answer.json()["detail"]
+    assert "x-bad" not in answer.headers
+
+
+def test_another_tenants_answer_exports_the_same(client: TestClient, over: str) -> None:
+    """A job that a stored answer serves has the files too, under its own name."""
+    hit = post(client)
+    assert hit["cache"] == "hit"
+    (entry, _) = exports(client, hit["id"])
+    assert hit["id"] in entry["file_name"]
+    assert client.get(entry["href"]).text == client.get(f"/v1/jobs/{over}/exports/csv").text
+
+
+def test_succeeded_answers_have_what_is_written() -> None:
+    assert {"problem", "schedule"} <= succeeded()["document"].keys()
