@@ -97,7 +97,7 @@ class TimelineView(_View):
     """A schedule, what each operation waits for, why devices are idle, and memory over time."""
 
     schedule: str = Field(description="`Loadmaster`, or the name of a row of the comparison.")
-    placement: str
+    placement: str | None
     fits: bool
     reason: str | None = Field(description="Why it does not fit, or a remark.")
     objective: Literal["makespan", "steady_span"]

@@ -451,7 +451,7 @@ def test_a_stream_ends_when_its_key_no_longer_holds(
     monkeypatch.setattr(app.services.events, "LOOK_AT_KEY_EVERY_S", 0.1)
     monkeypatch.setattr(app.services.keys, "KNOWN_FOR_S", 0.2)
     good = new_key(database)
-    key = new_key(database, lifetime_s=3 if ending == "expired" else None)
+    key = new_key(database, lifetime_s=8 if ending == "expired" else None)
     with served(create_app(keyed_settings, resolve_fake)) as server:
         server.headers.update(bearer(good))
         job_id = begun(server)

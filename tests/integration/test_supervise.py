@@ -227,7 +227,9 @@ def test_a_worker_that_lost_its_lease_stops_its_solver_and_leaves(
     thief.start()
     view = solve({"do": "work", "seconds": 60})
     thief.join()
-    assert (view["state"], view["attempts"]) == ("running", 7)
+    # The sweep may have given it back by then.
+    assert view["state"] in ("running", "queued")
+    assert view["attempts"] == 7
 
 
 def test_the_solver_dies_when_its_supervisor_is_killed(

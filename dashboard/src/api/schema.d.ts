@@ -1449,7 +1449,7 @@ export interface components {
              */
             schedule: string;
             /** Placement */
-            placement: string;
+            placement: string | null;
             /** Fits */
             fits: boolean;
             /**
