@@ -42,7 +42,7 @@ def addresses(jobs: Mapping[str, str]) -> dict[str, tuple[str, str]]:
         "sharding": (f"/jobs/{jobs['sharding']}", "Operators|operator"),
         "training": (f"/jobs/{jobs['training']}", "[Dd]ropped"),
         "infeasible": (f"/jobs/{jobs['infeasible']}", "[Ii]nfeasible"),
-        "compare": (f"/compare?a={jobs['pipeline']}&b={jobs['other']}", "[Dd]ifference|[Mm]oved|shorter than"),
+        "compare": (f"/compare?a={jobs['pipeline']}&b={jobs['other']}", "shorter than"),
         "missing": ("/nothing", "no such page"),
     }
 
