@@ -32,6 +32,8 @@ ASKED_AFTER_S = 5.0
 what lies between may have dropped it without a word."""
 UNREACHABLE = (OperationalError, InterfaceError, PoolTimeout)
 """What is raised while the database is away or too busy."""
+UNDEFINED = ("42703", "42P01")
+"""What PostgreSQL calls an unknown column and an unknown table (`SQLSTATE`)."""
 DEADLOCK = "40P01"
 """What PostgreSQL calls a deadlock (`SQLSTATE`)."""
 _LAST_USED = "last used"
@@ -71,6 +73,12 @@ def _list_on_sqlite(element: Any, compiler: Any, **kwargs: Any) -> str:
 @compiles(json_list, "postgresql")
 def _list_on_postgres(element: Any, compiler: Any, **kwargs: Any) -> str:
     return f"CAST(json_agg({compiler.process(element.clauses, **kwargs)}) AS TEXT)"
+
+
+def lacks_schema(error: DBAPIError) -> bool:
+    """Whether a statement failed for a table or column that the database does not have."""
+    state = getattr(error.orig, "sqlstate", None)
+    return state in UNDEFINED or str(error.orig).startswith(("no such column", "no such table"))
 
 
 def milliseconds(seconds: float) -> int:

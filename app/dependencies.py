@@ -53,7 +53,7 @@ class Services:
     batch_threads: CapacityLimiter
     timelines: Timelines
     exports: Exports
-    classic_threads: CapacityLimiter
+    charts: CapacityLimiter
     delivery_log: DeliveryLog
     purging: Purging
     estimates: Estimates

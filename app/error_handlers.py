@@ -7,10 +7,11 @@ import logging
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from sqlalchemy.exc import DBAPIError, OperationalError, ProgrammingError
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
-from app.database import UNREACHABLE
+from app.database import UNREACHABLE, lacks_schema
 from app.errors import (
     PROBLEM_MEDIA_TYPE,
     DatabaseUnavailable,
@@ -31,6 +32,7 @@ from planner.errors import SpecError
 
 logger = logging.getLogger(__name__)
 RETRY_AFTER_S = 2
+SCHEMA_RETRY_AFTER_S = 30
 METHODS = ("GET", "HEAD", "POST", "DELETE")
 
 
@@ -42,6 +44,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(HTTPException, _http_exception)
     for unreachable in UNREACHABLE:
         app.add_exception_handler(unreachable, _database_error)
+    app.add_exception_handler(ProgrammingError, _statement_error)
     app.add_exception_handler(Exception, _unexpected)
 
 
@@ -103,6 +106,8 @@ def _methods_at(request: Request) -> list[str]:
 
 
 def _database_error(request: Request, error: Exception) -> JSONResponse:
+    if isinstance(error, OperationalError) and lacks_schema(error):
+        return _schema_error(request, error)
     metrics.database_failed()
     logger.error("the database is unavailable: %s", error)
     return problem_response(
@@ -110,6 +115,25 @@ def _database_error(request: Request, error: Exception) -> JSONResponse:
         DatabaseUnavailable(
             f"Nothing was lost; try again in {RETRY_AFTER_S} s.",
             headers={"Retry-After": str(RETRY_AFTER_S)},
+        ),
+    )
+
+
+def _statement_error(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, ProgrammingError)
+    if not lacks_schema(error):
+        raise error
+    return _schema_error(request, error)
+
+
+def _schema_error(request: Request, error: DBAPIError) -> JSONResponse:
+    logger.error("the database has another schema: %s", error.orig)
+    return problem_response(
+        request,
+        DatabaseUnavailable(
+            "Its schema is not the one of this version: whoever runs the service has to run "
+            "`loadmaster db migrate`.",
+            headers={"Retry-After": str(SCHEMA_RETRY_AFTER_S)},
         ),
     )
 

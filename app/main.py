@@ -82,8 +82,9 @@ Body = Mapping[str, Any]
 BATCHES_READ_AT_ONCE = 2
 """By one process: a thousand requests take seconds of a core to resolve, and must not take all
 threads from others."""
-CLASSIC_SCHEDULES_AT_ONCE = 2
-"""Built again by one process for their timelines: that takes up to seconds of a core each."""
+CHARTS_AT_ONCE = 2
+"""Timelines and exports that one process works out: of the largest schedules each takes seconds of
+a core and a good hundred megabytes."""
 
 DESCRIPTION = (
     "Plans the training of large language models: post a model and a cluster, or a measured "
@@ -171,7 +172,7 @@ def create_app(
         batch_threads=CapacityLimiter(BATCHES_READ_AT_ONCE),
         timelines=Timelines(database, jobs_service),
         exports=Exports(database, jobs_service),
-        classic_threads=CapacityLimiter(CLASSIC_SCHEDULES_AT_ONCE),
+        charts=CapacityLimiter(CHARTS_AT_ONCE),
         delivery_log=DeliveryLog(database),
         purging=Purging(database),
         estimates=Estimates(estimate, EstimateLimits(settings)),

@@ -166,6 +166,9 @@ class LoadmasterClient:
 
 
 def _job_path(job_id: str) -> str:
+    if not job_id.strip("."):
+        # A client takes dots for steps in the path, and would ask for something else.
+        raise InputError("ID", f"{job_id!r} is no job's.", "`loadmaster jobs` lists them.")
     return f"/v1/jobs/{urllib.parse.quote(job_id, safe='')}"
 
 

@@ -110,14 +110,16 @@ def migrate_command(revision: str, down: bool, data_dir: Path, database_url: str
 
     settings = settings_of(data_dir, database_url, must_exist=False)
     with reported():
-        before = _tables(settings)
+        before = _parts(settings)
         try:
             (downgrade if down else upgrade)(settings, revision)
         except UnknownRevision as error:
             raise ClientError(str(error)) from error
-        dropped = sorted(before - _tables(settings))
+        gone = before - _parts(settings)
+        # Of a table that went its columns need not be named.
+        dropped = sorted(part for part in gone if part.partition(".")[0] not in gone - {part})
     if dropped:
-        click.echo(f"warning: dropped with all their rows: {', '.join(dropped)}", err=True)
+        click.echo(f"warning: dropped with all that was in them: {', '.join(dropped)}", err=True)
     click.echo(f"the schema is at {_revision(settings)}")
 
 
@@ -177,15 +179,18 @@ def check_command(data_dir: Path, database_url: str) -> None:
     click.echo("nothing is wrong")
 
 
-def _tables(settings: Settings) -> set[str]:
+def _parts(settings: Settings) -> set[str]:
+    """The tables, and of each the columns, by name."""
     from sqlalchemy import inspect
 
     from app.database import Database
 
     database = Database(settings, is_bounded=False)
-    tables = set(inspect(database.engine).get_table_names())
+    found = inspect(database.engine)
+    tables = found.get_table_names()
+    columns = [f"{table}.{own['name']}" for table in tables for own in found.get_columns(table)]
     database.dispose()
-    return tables
+    return {*tables, *columns}
 
 
 def _revision(settings: Settings) -> str:

@@ -18,7 +18,7 @@ import click
 
 from client.api import LoadmasterClient
 from client.connecting import connect
-from client.errors import EXIT_NO_PLAN
+from client.errors import EXIT_NO_PLAN, ApiError
 from client.options import server_option
 from client.output import check_output, write_text
 from client.solving import stored_answer, terminal
@@ -117,8 +117,14 @@ def _timelines(
     yield client.timeline(job["id"])
     if with_classic:
         for row in schedule.get("comparison", ()):
-            if row["makespan_ns"] is not None:
+            if row["makespan_ns"] is None:
+                continue
+            try:
                 yield client.timeline(job["id"], row)
+            except ApiError as error:
+                if error.code != "no_timeline":
+                    raise
+                click.echo(f"left out: {row['name']} ({row['placement']}): {error}", err=True)
 
 
 def _built(name: str) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Response
+from fastapi import APIRouter, Path, Request, Response
 
 from app.dependencies import JobId, ReadCaller, ServicesDep
 from app.errors import (
@@ -23,6 +24,7 @@ from app.routes.conditional import (
     strong_tag,
     tagged,
 )
+from app.routes.worked_out import worked_out
 from app.schemas.exports import ExportList
 from app.schemas.problems import problem_responses
 
@@ -49,7 +51,8 @@ def list_job_exports(job_id: JobId, caller: ReadCaller, services: ServicesDep) -
         **problem_responses(*OVER, NoExport),
     },
 )
-def get_job_export(
+async def get_job_export(
+    request: Request,
     job_id: JobId,
     caller: ReadCaller,
     services: ServicesDep,
@@ -61,8 +64,16 @@ def get_job_export(
     def tag_of(version: str) -> str:
         return strong_tag(version, "export", name)
 
-    found = services.exports.file(
-        caller, job_id, name, lambda version: known.holds(tag_of(version))
+    found = await worked_out(
+        request,
+        services.charts,
+        partial(
+            services.exports.file,
+            caller,
+            job_id,
+            name,
+            lambda version: known.holds(tag_of(version)),
+        ),
     )
     headers = tagged(tag_of(found.version))
     if found.format is None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Annotated
 
-from anyio.to_thread import run_sync
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Query, Request, Response
 
 from app.dependencies import JobId, ReadCaller, ServicesDep
 from app.errors import (
@@ -26,6 +25,7 @@ from app.routes.conditional import (
     strong_tag,
     tagged,
 )
+from app.routes.worked_out import worked_out
 from app.schemas.problems import problem_responses
 from app.schemas.timelines import TimelineView
 from app.services.timelines import Chosen
@@ -52,6 +52,7 @@ Name = Annotated[str | None, Query(min_length=1, max_length=200)]
     },
 )
 async def get_job_timeline(
+    request: Request,
     job_id: JobId,
     caller: ReadCaller,
     services: ServicesDep,
@@ -69,7 +70,9 @@ async def get_job_timeline(
     def tag_of(version: str) -> str:
         return strong_tag(version, "timeline", repr(chosen))
 
-    found = await run_sync(
+    found = await worked_out(
+        request,
+        services.charts,
         partial(
             services.timelines.timeline,
             caller,
@@ -77,7 +80,6 @@ async def get_job_timeline(
             chosen,
             lambda version: known.holds(tag_of(version)),
         ),
-        limiter=None if chosen.is_own else services.classic_threads,
     )
     headers = tagged(tag_of(found.version))
     return not_modified(headers) if found.text is None else json_text(found.text, headers)

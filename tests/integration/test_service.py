@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from sqlalchemy import text
 from starlette.testclient import TestClient
 
 from app.database import Database
@@ -274,3 +275,21 @@ def test_the_dispatcher_takes_back_what_lost_workers_held(
     dispatcher.start()
     eventually(lambda: only_solve(database).losses == 1, 10)
     dispatcher.stop()
+
+
+def test_a_schema_that_is_too_old_is_named(client: TestClient, database: Database) -> None:
+    post(client, "an answer")
+    _rename_column(database, "model", "no_model")
+    try:
+        response = client.get("/v1/jobs")
+    finally:
+        _rename_column(database, "no_model", "model")
+    assert (response.status_code, response.json()["code"]) == (503, "database_unavailable")
+    assert "loadmaster db migrate" in response.json()["detail"]
+    assert int(response.headers["retry-after"]) > 0
+    assert client.get("/v1/jobs").status_code == 200
+
+
+def _rename_column(database: Database, old: str, new: str) -> None:
+    with database.engine.begin() as connection:
+        connection.execute(text(f"ALTER TABLE jobs RENAME COLUMN {old} TO {new}"))

@@ -18,7 +18,8 @@ export function comparisonOption(
 ): EChartsCoreOption {
   const names = rows.map((row) => `${row.isOurs ? "▶ " : ""}${contenderTitle(row)}`);
   const frame = barFrame(names, colours);
-  const isSplit = rows.every((row) => row.usefulNs !== null);
+  // A steady span is not what useful time and bubble add up to.
+  const isSplit = rows.every((row) => row.usefulNs !== null && !row.isSteadySpan);
   const series = isSplit
     ? [
         bars(t.useful, colours.series[0], rows, (row) => row.usefulNs, colours),

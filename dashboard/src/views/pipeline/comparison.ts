@@ -14,6 +14,7 @@ export interface Contender {
   hypothetical: boolean;
   /** Makespan, or the steady span where that is the objective. */
   objectiveNs: number | null;
+  isSteadySpan: boolean;
   /** The makespan less the bubble. */
   usefulNs: number | null;
   bubbleNs: number | null;
@@ -80,6 +81,7 @@ function contender(
     isOurs,
     hypothetical: row.hypothetical,
     objectiveNs,
+    isSteadySpan: isSteadySpan(result),
     usefulNs: bubbleNs === null ? null : (row.makespan_ns ?? 0) - bubbleNs,
     bubbleNs,
     bubbleRatio: row.bubble_ratio,
