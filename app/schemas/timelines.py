@@ -104,7 +104,8 @@ class TimelineView(_View):
     makespan_ns: int
     steady_span_ns: int
     lower_bound_ns: int | None = Field(
-        description="On the objective, proven for this placement; null where none is known."
+        description="On the objective, proven for this placement; null where none is known, and "
+        "of a schedule that does not fit."
     )
     micro_batches: int
     stages: list[StageView]

@@ -43,6 +43,14 @@ export function apiAddress(path: string): string {
   return new URL(`../v1/${path}`, document.baseURI).href;
 }
 
+/** Where the commands look for a service unless they are told. */
+export const DEFAULT_SERVER = "http://127.0.0.1:8400";
+
+/** The address of this service, as the commands' `--server` takes it. */
+export function serviceAddress(): string {
+  return apiAddress("").replace(/\/v1\/$/, "");
+}
+
 /** Send a request; 304 is an answer, every other failure an `ApiError` or `Unreachable`. */
 export async function send(path: string, options: AskOptions = {}): Promise<Response> {
   const headers = new Headers(options.headers);

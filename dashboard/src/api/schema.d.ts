@@ -1468,7 +1468,7 @@ export interface components {
             steady_span_ns: number;
             /**
              * Lower Bound Ns
-             * @description On the objective, proven for this placement; null where none is known.
+             * @description On the objective, proven for this placement; null where none is known, and of a schedule that does not fit.
              */
             lower_bound_ns: number | null;
             /** Micro Batches */

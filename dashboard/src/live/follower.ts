@@ -116,6 +116,7 @@ export class Follower {
           return;
         }
         this.failures += 1;
+        this.mode.value = "connecting";
         await pause(backoffMs(this.failures, error), signal);
       }
     }

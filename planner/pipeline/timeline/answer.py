@@ -72,8 +72,9 @@ def row_timeline(
 
 
 def _bound_ns(answer: Mapping[str, Any], row: Row) -> int | None:
-    """The proven bound of the row's placement; there is none of a hypothetical one."""
-    if row["hypothetical"]:
+    """The proven bound of the row's placement; there is none of a hypothetical one, and it binds
+    no schedule that needs more memory than there is."""
+    if row["hypothetical"] or not row["fits"]:
         return None
     bounds = {own["placement"]: own for own in answer["certificate"]["placements"]}
     bound: int | None = bounds[row["placement"]]["lower_bound_ns"]

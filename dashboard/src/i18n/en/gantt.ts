@@ -21,7 +21,7 @@ const idleReasons: Record<IdleReason, string> = {
 export const gantt = {
   chartName: "Schedule over time. Operations are selected with the arrow keys.",
   overview: (devices: number, microBatches: number, makespan: string, busy: string) =>
-    `${devices} devices, ${microBatches} micro-batches, makespan ${makespan}, devices busy ${busy} of the time.`,
+    `${devices} devices, ${microBatches} micro-batches, makespan ${makespan}, devices busy ${busy} of the time, gradient reduction and optimizer step at the end included.`,
   noOperations: "This schedule has no operations.",
   doesNotFit: "This schedule does not fit.",
   device: (device: number) => `GPU ${device}`,

@@ -57,7 +57,7 @@ export const jobs = {
   more: "Load more",
   none: "There are no jobs yet.",
   noneHint: "Describe a model and a cluster, and a plan is worked out here:",
-  noneOrCommand: "or from a terminal, with examples of the service itself:",
+  noneOrCommand: "or from a terminal, with a request in a file:",
   make: "Make a plan",
   noMatch: "No job matches these filters.",
   noMatchHint: "Names and tags are matched whole. New jobs that match appear by themselves.",
@@ -87,7 +87,7 @@ export const jobs = {
     paused: "paused",
     refused: "key wanted",
     explanations: {
-      connecting: "The service is asked for the first news.",
+      connecting: "The service is asked; until it answers, what is shown may be out of date.",
       live: "News appear as they happen.",
       polling: "The service is asked every few seconds; a stream is tried again.",
       paused: "Nothing is asked for while the page is out of sight.",

@@ -3,7 +3,7 @@ import type { gantt as english } from "../en/gantt";
 export const gantt: typeof english = {
   chartName: "随时间展开的调度。用方向键选择操作。",
   overview: (devices, microBatches, makespan, busy) =>
-    `${devices} 个设备,${microBatches} 个微批次,完工时间 ${makespan},设备忙碌时间占 ${busy}。`,
+    `${devices} 个设备,${microBatches} 个微批次,完工时间 ${makespan},设备忙碌时间占 ${busy}(含末尾的梯度规约与优化器步)。`,
   noOperations: "该调度没有任何操作。",
   doesNotFit: "该调度放不下。",
   device: (device) => `GPU ${device}`,

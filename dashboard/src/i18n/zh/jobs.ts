@@ -58,7 +58,7 @@ export const jobs: typeof english = {
   more: "加载更多",
   none: "还没有作业。",
   noneHint: "描述一个模型和一个集群,即可在此得到计划:",
-  noneOrCommand: "或者在终端中运行服务自带的示例:",
+  noneOrCommand: "或者在终端中提交一个请求文件:",
   make: "新建计划",
   noMatch: "没有符合筛选条件的作业。",
   noMatchHint: "名称和标签按完整文本匹配。符合条件的新作业会自动出现。",
@@ -86,7 +86,7 @@ export const jobs: typeof english = {
     paused: "已暂停",
     refused: "需要密钥",
     explanations: {
-      connecting: "正在向服务请求最新消息。",
+      connecting: "正在询问服务;在它答复之前,所示内容可能已过时。",
       live: "消息实时显示。",
       polling: "每隔几秒询问一次服务,并会再次尝试事件流。",
       paused: "页面不可见时不会发送请求。",

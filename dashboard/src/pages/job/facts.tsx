@@ -18,9 +18,11 @@ export function Facts(props: { job: JobView }) {
         </Fact>
         <Fact name={t.engine}>{job.engine}</Fact>
         <Fact name={t.priority}>{job.priority}</Fact>
-        <Fact name={t.answer}>
-          {job.cache in answers ? answers[job.cache as keyof typeof answers] : job.cache}
-        </Fact>
+        {(job.finished_at || job.cache !== "miss") && (
+          <Fact name={t.answer}>
+            {job.cache in answers ? answers[job.cache as keyof typeof answers] : job.cache}
+          </Fact>
+        )}
         <Fact name={t.created}>{dateTime(new Date(job.created_at))}</Fact>
         {job.started_at && <Fact name={t.started}>{dateTime(new Date(job.started_at))}</Fact>}
         {job.finished_at && <Fact name={t.finished}>{dateTime(new Date(job.finished_at))}</Fact>}

@@ -1,6 +1,6 @@
 /** What came of a job that is over: a plan, why there is none, or a fault. */
 
-import { ApiError } from "../../api/client";
+import { ApiError, serviceAddress } from "../../api/client";
 import { planSource } from "../../api/source";
 import type { JobView } from "../../api/types";
 import { CopyButton } from "../../components/copy-button";
@@ -10,6 +10,7 @@ import { texts } from "../../i18n";
 import type { LogTail } from "../../live/log-tail";
 import { useLoad } from "../../use-load";
 import { Plan } from "../../views/plan";
+import { serverOption } from "../new/commands";
 import { Failed } from "./failed";
 import { Infeasible } from "./infeasible";
 
@@ -58,7 +59,8 @@ export function Outcome(props: { job: JobView; log: LogTail }) {
 /** Reports are written by the command, from the service that this page is from. */
 function ReportHint(props: { id: string }) {
   const t = texts().job.report;
-  const command = `loadmaster report ${props.id} -o report.html`;
+  const words = [`loadmaster report ${props.id} -o report.html`, ...serverOption(serviceAddress())];
+  const command = words.join(" ");
   return (
     <section class="panel">
       <h2>{t.title}</h2>

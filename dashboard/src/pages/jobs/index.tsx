@@ -2,6 +2,7 @@
 
 import { useSignal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
+import { serviceAddress } from "../../api/client";
 import { LiveMark, StaleBanner } from "../../components/live-mark";
 import { SortableTable } from "../../components/sortable-table";
 import { Empty, Failure, Loading } from "../../components/states";
@@ -11,6 +12,7 @@ import { JobList } from "../../live/job-list";
 import { useFollow } from "../../live/use-follow";
 import { href } from "../../route";
 import { useTitle } from "../../use-title";
+import { serverOption } from "../new/commands";
 import { ChoiceBar } from "./choice";
 import { columnsOf } from "./columns";
 import { clearFilters, Filters, filtersOfAddress } from "./filters";
@@ -131,7 +133,9 @@ function NoJobs() {
         </p>
         <p class="faint">{t.noneOrCommand}</p>
         <p>
-          <code>loadmaster demo</code>
+          <code>
+            {["loadmaster solve request.json --wait", ...serverOption(serviceAddress())].join(" ")}
+          </code>
         </p>
       </Empty>
     </div>

@@ -1,7 +1,7 @@
 /** The same request on the command line. */
 
 import { useMemo } from "preact/hooks";
-import { apiAddress } from "../../api/client";
+import { serviceAddress } from "../../api/client";
 import { apiKey } from "../../api/key";
 import type { Kind } from "../../api/types";
 import { CopyButton } from "../../components/copy-button";
@@ -15,7 +15,7 @@ export function CommandsPanel(props: { kind: Kind; sheet: Sheet; fresh: boolean 
   const context = {
     kind: props.kind,
     body: props.sheet.body,
-    server: apiAddress("").replace(/\/v1\/$/, ""),
+    server: serviceAddress(),
     fresh: props.fresh,
     usesKey: apiKey.value !== null,
   };

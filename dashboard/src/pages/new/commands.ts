@@ -1,5 +1,6 @@
 /** The command lines that post what is on the form, safe to be pasted into a POSIX shell. */
 
+import { DEFAULT_SERVER } from "../../api/client";
 import type { Kind } from "../../api/types";
 import { getAt } from "./body";
 import { type Json, type JsonObject, writeJson } from "./json-text";
@@ -20,7 +21,6 @@ export const ADDRESSES: Record<Kind, string> = {
 };
 
 const COMMANDS: Record<Kind, string> = { pipeline: "solve", sharding: "shard", training: "plan" };
-const DEFAULT_SERVER = "http://127.0.0.1:8400";
 const PLAIN = /^[A-Za-z0-9_@%+=:,./-]+$/;
 /** Longer bodies are sent from a file: shells limit a command's length. */
 const LONGEST_INLINE = 16_000;
@@ -83,8 +83,13 @@ export function loadmasterCommand(context: CommandContext): string {
     `loadmaster ${COMMANDS[context.kind]} ${quoted(fileName(context.body))} --wait`,
     ...options,
     ...(context.fresh ? ["--fresh"] : []),
-    ...(context.server === DEFAULT_SERVER ? [] : [`--server ${quoted(context.server)}`]),
+    ...serverOption(context.server),
   ]);
+}
+
+/** What a command needs to reach this service. */
+export function serverOption(server: string): string[] {
+  return server === DEFAULT_SERVER ? [] : [`--server ${quoted(server)}`];
 }
 
 /** The name of the file that holds the body: the job's, as far as it is one for a file. */
