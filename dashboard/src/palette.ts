@@ -1,7 +1,7 @@
 /** Colours of charts, told apart by people of any colour vision (Okabe and Ito, 2008). */
 
 import { signal } from "@preact/signals";
-import type { IdleReason, Op } from "./api/types";
+import type { Op, SpanReason } from "./api/types";
 import { readStored, store } from "./storage";
 
 export type Theme = "system" | "light" | "dark";
@@ -33,7 +33,8 @@ export const OPERATION_COLOURS: Record<Op, { fill: string; text: string }> = {
   R: { fill: "#56b4e9", text: "#000000" },
 };
 
-export const IDLE_COLOURS: Record<IdleReason, string> = {
+export const IDLE_COLOURS: Record<SpanReason, string> = {
+  epilogue: "#8c6d46",
   fill: "#8a94a3",
   drain: "#5d6775",
   dependency: "#7a6fbe",

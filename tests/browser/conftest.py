@@ -102,9 +102,10 @@ def _address(process: subprocess.Popen[bytes], log: Path) -> str:
     raise AssertionError(f"the service did not start: {log.read_text()}")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Debian's Chromium, headless."""
+    """Debian's Chromium, headless. It ends with the file: while it is open an event loop runs in
+    this thread, and no other test could start one."""
     from playwright.sync_api import sync_playwright
 
     path = next(filter(None, map(shutil.which, CHROMIUM_NAMES)), None)

@@ -16,6 +16,8 @@ export type Kind = "pipeline" | "sharding" | "training";
 export type Op = "F" | "B" | "W" | "O" | "R";
 export type WaitsFor = "device" | "dependency" | "memory" | "link" | "start" | "slack";
 export type IdleReason = "fill" | "dependency" | "memory" | "link" | "slack" | "drain";
+/** What a device does between its operations: it waits, or reduces gradients and steps. */
+export type SpanReason = IdleReason | "epilogue";
 
 export interface MemorySteps {
   at_ns: number[];
@@ -55,7 +57,9 @@ export interface DeviceTimeline {
   limit_bytes: number | null;
   peak_bytes: number;
   memory: MemorySteps;
+  /** With the epilogue: gradient reduction and optimizer step after the last operation. */
   busy_ns: number;
+  epilogue_ns?: number;
   idle_ns: Record<IdleReason, number>;
   idle: { start_ns: number; end_ns: number; reason: IdleReason; next: number | null }[];
 }

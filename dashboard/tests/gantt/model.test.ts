@@ -127,3 +127,24 @@ describe("search", () => {
     expect(timeline.ops.op[besides(model, first, 1, isBackward)]).toBe("B");
   });
 });
+
+describe("an epilogue", () => {
+  it("is a span of its own after the device's last operation", () => {
+    const timeline = syntheticTimeline({ devices: 2, microBatches: 4 });
+    const [device] = timeline.devices;
+    if (!device) {
+      throw new Error("no device");
+    }
+    const last = Math.max(
+      ...timeline.ops.end_ns.filter(
+        (_, op) =>
+          timeline.stages[timeline.ops.stage[op] ?? 0]?.device === 0 &&
+          ["F", "B", "W"].includes(timeline.ops.op[op] ?? ""),
+      ),
+    );
+    device.epilogue_ns = 5;
+    const row = buildModel(timeline).rows.find((one) => one.kind === "device" && one.device === 0);
+    const spans = row?.idle.filter((span) => span.reason === "epilogue");
+    expect(spans).toEqual([{ start_ns: last, end_ns: last + 5, reason: "epilogue", next: null }]);
+  });
+});

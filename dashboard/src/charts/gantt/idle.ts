@@ -1,6 +1,6 @@
 /** Idle time: shaded in the colour of its reason, with lines that tell reasons apart without colour. */
 
-import type { IdleReason } from "../../api/types";
+import type { SpanReason } from "../../api/types";
 import { type PathTarget, type Spot, xOf } from "./paint";
 import type { Frame, Scene } from "./scene";
 
@@ -10,7 +10,7 @@ const HATCH_STEP = 6;
 function eachIdle(
   scene: Scene,
   frame: Frame,
-  reason: IdleReason,
+  reason: SpanReason,
   visit: (spot: Spot) => void,
 ): void {
   const right = frame.x + frame.width;
@@ -32,7 +32,7 @@ function eachIdle(
   }
 }
 
-export function paintIdle(path: PathTarget, scene: Scene, frame: Frame, reason: IdleReason): void {
+export function paintIdle(path: PathTarget, scene: Scene, frame: Frame, reason: SpanReason): void {
   eachIdle(scene, frame, reason, ({ x, y, width, height }) => path.rect(x, y, width, height));
 }
 
@@ -41,7 +41,7 @@ export function paintIdleMarks(
   path: PathTarget,
   scene: Scene,
   frame: Frame,
-  reason: IdleReason,
+  reason: SpanReason,
 ): void {
   eachIdle(scene, frame, reason, (spot) => {
     if (spot.width >= 3) {
@@ -50,7 +50,7 @@ export function paintIdleMarks(
   });
 }
 
-export function hatch(path: PathTarget, spot: Spot, reason: IdleReason): void {
+export function hatch(path: PathTarget, spot: Spot, reason: SpanReason): void {
   switch (reason) {
     case "dependency":
       slanted(path, spot, 1);
@@ -63,6 +63,10 @@ export function hatch(path: PathTarget, spot: Spot, reason: IdleReason): void {
       break;
     case "slack":
       upright(path, spot);
+      break;
+    case "epilogue":
+      upright(path, spot);
+      level(path, spot, [0.5]);
       break;
     default:
       level(path, spot, reason === "fill" ? [0.5] : [0.33, 0.67]);

@@ -54,7 +54,7 @@ const DIM = 0.22;
 export function rowLayers(scene: Scene, look: Look, texts: TextMode): Layer[] {
   const { colours } = look;
   const boxes = emptyBoxes();
-  const marks = IDLE_REASONS.flatMap((reason): Layer[] => [
+  const marks = [...IDLE_REASONS, "epilogue" as const].flatMap((reason): Layer[] => [
     (frame) =>
       painted((path) => paintIdle(path, scene, frame, reason), {
         fill: IDLE_COLOURS[reason],

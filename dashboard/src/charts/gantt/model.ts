@@ -1,6 +1,6 @@
 /** A timeline as rows of boxes in typed arrays, which a chart can search and draw fast. */
 
-import type { Op, Timeline } from "../../api/types";
+import type { DeviceTimeline, Op, SpanReason, Timeline } from "../../api/types";
 
 export const OPERATIONS: readonly Op[] = ["F", "B", "W", "O", "R"];
 
@@ -20,7 +20,12 @@ export interface Row {
   idle: readonly IdleSpan[];
 }
 
-export type IdleSpan = Timeline["devices"][number]["idle"][number];
+export interface IdleSpan {
+  start_ns: number;
+  end_ns: number;
+  reason: SpanReason;
+  next: number | null;
+}
 
 export interface GanttModel {
   timeline: Timeline;
@@ -91,7 +96,14 @@ function buildRows(timeline: Timeline): Row[] {
   timeline.devices.forEach((entry, position) => {
     const { device, host_link: link } = entry;
     rows.push(
-      makeRow(timeline, "device", [device], link, opsOf.get(rowKey("F", device, link)), entry.idle),
+      makeRow(
+        timeline,
+        "device",
+        [device],
+        link,
+        opsOf.get(rowKey("F", device, link)),
+        spansOf(timeline, entry, opsOf.get(rowKey("F", device, link))),
+      ),
     );
     const served = timeline.devices
       .filter((other) => other.device === device || (link !== null && other.host_link === link))
@@ -110,6 +122,21 @@ function buildRows(timeline: Timeline): Row[] {
     }
   });
   return rows;
+}
+
+/** When a device runs no operation, in order of time, its epilogue after the last one included. */
+function spansOf(
+  timeline: Timeline,
+  device: DeviceTimeline,
+  ops: readonly number[] = [],
+): readonly IdleSpan[] {
+  const length = device.epilogue_ns ?? 0;
+  if (length === 0) {
+    return device.idle;
+  }
+  const start_ns = Math.max(0, ...ops.map((op) => timeline.ops.end_ns[op] ?? 0));
+  const epilogue = { start_ns, end_ns: start_ns + length, reason: "epilogue", next: null } as const;
+  return [...device.idle, epilogue].sort((a, b) => a.start_ns - b.start_ns);
 }
 
 function rowKey(op: Op, device: number, link: string | null): string {

@@ -19,7 +19,7 @@ export const sharding = {
     isOptimal: "proven optimal",
     gap: (gap: string) => `within ${gap} of the bound`,
     notProven: "not proven",
-    throughput: "Against Megatron-LM",
+    throughput: "Throughput against Megatron-LM",
     step: "Predicted step",
     alpha: "α",
     fits: "Fits",

@@ -20,7 +20,7 @@ export const sharding: typeof english = {
     isOptimal: "已证明最优",
     gap: (gap) => `与下界相差不超过 ${gap}`,
     notProven: "未证明",
-    throughput: "相对 Megatron-LM",
+    throughput: "相对 Megatron-LM 的吞吐量",
     step: "预测单步时间",
     alpha: "α",
     fits: "放得下",

@@ -6,6 +6,7 @@ import { Failure, Loading } from "../../components/states";
 import { texts } from "../../i18n";
 import type { Loaded } from "../../use-load";
 import { GanttView, type SharedAxis } from "../../views/gantt";
+import { firstMemory } from "../../views/gantt/state";
 
 interface Props {
   a: Loaded<Timeline>;
@@ -55,7 +56,8 @@ function Schedule(props: { loaded: Loaded<Timeline>; title: string; axis: Shared
   );
 }
 
-/** As long as the longer one, bounds included; both charts then start out showing all of it. */
+/** As long as the longer one, bounds included; both charts then start out showing all of it, and
+ * the memory of the same device. */
 function sharedAxis(a: Timeline, b: Timeline): SharedAxis {
   const untilNs = Math.max(
     a.makespan_ns,
@@ -63,5 +65,7 @@ function sharedAxis(a: Timeline, b: Timeline): SharedAxis {
     a.lower_bound_ns ?? 0,
     b.lower_bound_ns ?? 0,
   );
-  return { untilNs, view: signal(whole(untilNs)) };
+  const axis = { untilNs, view: signal(whole(untilNs)) };
+  const isAlike = a.devices.length === b.devices.length && a.hosts.length === b.hosts.length;
+  return isAlike ? { ...axis, memory: signal(firstMemory(a)) } : axis;
 }

@@ -1,7 +1,7 @@
 /** Zoom and pan by buttons, and what is shown; the operations' switches are the legend as well. */
 
 import { useId } from "preact/hooks";
-import type { IdleReason, Op } from "../../api/types";
+import type { Op, SpanReason } from "../../api/types";
 import { hatch } from "../../charts/gantt/idle";
 import { IDLE_REASONS } from "../../charts/gantt/layers";
 import type { MemoryChoice } from "../../charts/gantt/layout";
@@ -168,6 +168,12 @@ export function Legend({ state }: { state: GanttState }) {
           {t.idleTitle(t.idleReasons[reason])}
         </li>
       ))}
+      {devices.some((entry) => (entry.epilogue_ns ?? 0) > 0) && (
+        <li>
+          <IdleMark reason="epilogue" />
+          {t.epilogue}
+        </li>
+      )}
       <li>
         <LineMark colour={text} />
         {t.makespan}
@@ -182,6 +188,18 @@ export function Legend({ state }: { state: GanttState }) {
         <LineMark colour={limit} dash="6 4" isLevel />
         {t.memoryLimit}
       </li>
+      {state.showsCriticalPath.value && (
+        <li>
+          <LineMark colour={text} isLevel />
+          {t.criticalPath}
+        </li>
+      )}
+      {state.microBatch.value !== null && (
+        <li>
+          <LineMark colour={text} dash="4 3" isLevel />
+          {t.microBatchPath(state.microBatch.value)}
+        </li>
+      )}
       {state.model.chunks > 1 && <li>{t.chunkMark}</li>}
     </ul>
   );
@@ -189,7 +207,7 @@ export function Legend({ state }: { state: GanttState }) {
 
 const MARK = { x: 0, y: 0, width: 26, height: 14 };
 
-function IdleMark({ reason }: { reason: IdleReason }) {
+function IdleMark({ reason }: { reason: SpanReason }) {
   const id = useId();
   const colour = IDLE_COLOURS[reason];
   return (
@@ -204,7 +222,7 @@ function IdleMark({ reason }: { reason: IdleReason }) {
 }
 
 /** The lines of a reason as an SVG path. */
-function hatchData(reason: IdleReason): string {
+function hatchData(reason: SpanReason): string {
   const parts: string[] = [];
   const path: PathTarget = {
     moveTo: (x, y) => parts.push(`M${x} ${y}`),

@@ -3,6 +3,7 @@
 import type { Signal } from "@preact/signals";
 import { useId, useMemo } from "preact/hooks";
 import type { Timeline } from "../../api/types";
+import type { MemoryChoice } from "../../charts/gantt/layout";
 import { buildModel } from "../../charts/gantt/model";
 import type { TimeWindow } from "../../charts/gantt/window";
 import { Empty } from "../../components/states";
@@ -19,6 +20,8 @@ import { Summary } from "./summary";
 export interface SharedAxis {
   untilNs: number;
   view: Signal<TimeWindow>;
+  /** Whose memory all of them show; each its own choice without it. */
+  memory?: Signal<MemoryChoice>;
 }
 
 export function GanttView(props: { timeline: Timeline; title: string; axis?: SharedAxis }) {
@@ -26,7 +29,7 @@ export function GanttView(props: { timeline: Timeline; title: string; axis?: Sha
   const t = texts().gantt;
   const helpId = useId();
   const state = useMemo(
-    () => new GanttState(buildModel(timeline, axis?.untilNs), axis?.view),
+    () => new GanttState(buildModel(timeline, axis?.untilNs), axis?.view, axis?.memory),
     [timeline, axis],
   );
   if (timeline.ops.op.length === 0) {

@@ -1,7 +1,7 @@
 /** What is chosen and shown in a Gantt chart. */
 
 import { computed, type ReadonlySignal, type Signal, signal } from "@preact/signals";
-import type { Op } from "../../api/types";
+import type { Op, Timeline } from "../../api/types";
 import { type GanttLayout, layoutOf, type MemoryChoice } from "../../charts/gantt/layout";
 import type { GanttModel } from "../../charts/gantt/model";
 import { acrossRows, besides, middleOf, nearest } from "../../charts/gantt/search";
@@ -22,13 +22,14 @@ export class GanttState {
   readonly memory: Signal<MemoryChoice>;
   readonly layout: ReadonlySignal<GanttLayout>;
 
-  /** `view`: the part of the time axis in view, where several charts share it. */
+  /** `view`, `memory`: the part of the time axis in view and whose memory, where charts share it. */
   constructor(
     readonly model: GanttModel,
     view?: Signal<TimeWindow>,
+    memory?: Signal<MemoryChoice>,
   ) {
     this.view = view ?? signal(whole(model.endNs));
-    this.memory = signal(firstMemory(model));
+    this.memory = memory ?? signal(firstMemory(model.timeline));
     this.layout = computed(() => layoutOf(model, this.memory.value, this.isOpShown.value));
   }
 
@@ -126,8 +127,8 @@ export class GanttState {
   }
 }
 
-function firstMemory(model: GanttModel): MemoryChoice {
-  const { devices, hosts } = model.timeline;
+/** The memory that is shown at first: of all devices if they are few, else of the fullest. */
+export function firstMemory({ devices, hosts }: Timeline): MemoryChoice {
   const fullest = devices.reduce<(typeof devices)[number] | null>(
     (most, entry) => (most === null || fullness(entry) > fullness(most) ? entry : most),
     null,

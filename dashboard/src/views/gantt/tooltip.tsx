@@ -106,7 +106,7 @@ function OtherLines({ model, hit }: Props) {
     const { start_ns, end_ns, reason, next } = hit.idle;
     return (
       <>
-        <strong>{t.idleTitle(t.idleReasons[reason])}</strong>
+        <strong>{reason === "epilogue" ? t.epilogue : t.idleTitle(t.idleReasons[reason])}</strong>
         <span>{hit.row && rowName(hit.row)}</span>
         <span>{`${exactTime(start_ns)} – ${exactTime(end_ns)}`}</span>
         <span>{`${t.duration}: ${exactTime(end_ns - start_ns)}`}</span>
