@@ -105,6 +105,7 @@ function timeline(makespan_ns: number, memory: number) {
   return {
     makespan_ns,
     lower_bound_ns: null,
+    hosts: [],
     links: [],
     devices: [
       {
