@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, assume, given, settings
 
 from planner.progress import SilentReporter
 from planner.sharding.instance import totals
+from tests.chaos.form import by_form
 from tests.referee import check_sharding
 from tests.sharding_instances import brute_force, every_plan
 from tests.unit.sharding.posted import (
@@ -74,7 +75,7 @@ def test_the_referee_accepts_every_plan(body: Body) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-@settings(max_examples=300, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=by_form(100, 300), deadline=None, suppress_health_check=SLOW)
 @given(bodies(most_operators=9))
 def test_the_referee_accepts_every_plan_of_many(body: Body) -> None:
     check_answer(body, solve(body))
