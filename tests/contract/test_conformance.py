@@ -18,7 +18,7 @@ from app.callers import Scope
 from app.database import Database
 from app.main import create_app
 from app.settings import Settings
-from tests.chaos.form import IS_LONG
+from tests.chaos.form import by_form
 from tests.contract.solving import SolvedAtOnce
 from tests.integration.conftest import WITHOUT_KEYS
 from tests.integration.keys import headers_of
@@ -95,10 +95,10 @@ def test_examples_and_some_of_what_the_document_allows(app: SolvedAtOnce) -> Non
     assert {200, 202, 422} <= findings.statuses.keys()
 
 
-@pytest.mark.skipif(not IS_LONG, reason="the long form of the test above: CHAOS=long")
+@pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_two_thousand_cases(app: SolvedAtOnce) -> None:
-    findings = run(app, examples=20, coverage=True)
+def test_many_cases(app: SolvedAtOnce) -> None:
+    findings = run(app, examples=by_form(2, 20), coverage=True)
     print(findings.cases, dict(findings.statuses))
     assert not findings.faults, "\n\n".join(findings.faults)
     assert findings.cases >= CASES
