@@ -34,9 +34,14 @@ ANY_FILE = {"schema": {"type": "string"}}
 
 
 @router.get("/{job_id}/exports", responses=problem_responses(*OVER))
-def list_job_exports(job_id: JobId, caller: ReadCaller, services: ServicesDep) -> ExportList:
+async def list_job_exports(
+    request: Request, job_id: JobId, caller: ReadCaller, services: ServicesDep
+) -> ExportList:
     """The files that the job's answer can be had as, once it is over."""
-    return services.exports.formats(caller, job_id)
+    # Which there are depends on what is in the answer, all of which is read for it.
+    return await worked_out(
+        request, services.charts, partial(services.exports.formats, caller, job_id)
+    )
 
 
 @router.get(

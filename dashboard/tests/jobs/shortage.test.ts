@@ -1,6 +1,7 @@
 import { expect, it } from "vitest";
 import { job } from "../../src/i18n/en";
-import { ranges, shortageOf } from "../../src/pages/job/shortage";
+import { ranges } from "../../src/number-runs";
+import { shortageOf } from "../../src/pages/job/shortage";
 
 const t = job.infeasible;
 const bytes = (value: number) => `${value} B`;

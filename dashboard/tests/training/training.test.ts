@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
+import { ranges, runsText } from "../../src/number-runs";
 import { chartColours } from "../../src/palette";
 import { candidatesOf, configurationText, stepped } from "../../src/views/training/candidates-data";
 import { draftOf } from "../../src/views/training/draft";
 import { droppedRules } from "../../src/views/training/dropped-rules";
 import { memoryPart, stepPart, usedMemoryParts } from "../../src/views/training/parts";
-import { ranges, runsText } from "../../src/views/training/runs";
 import { frontLines, scatterOption, seriesOf } from "../../src/views/training/scatter-option";
 import type { Figures, RankMemory, TrainedPlan } from "../../src/views/training/types";
 

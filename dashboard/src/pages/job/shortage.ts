@@ -2,6 +2,7 @@
 
 import type { ResultDocument } from "../../api/types";
 import type { Messages } from "../../i18n";
+import { ranges } from "../../number-runs";
 
 type Texts = Messages["job"]["infeasible"];
 
@@ -159,18 +160,4 @@ function given(facts: [string, unknown][]): { name: string; value: string }[] {
 
 function givenParts(parts: [string, number | undefined][]): { what: string; bytes: number }[] {
   return parts.flatMap(([what, bytes]) => (bytes === undefined ? [] : [{ what, bytes }]));
-}
-
-/** "0–3, 7" of 0, 1, 2, 3 and 7. */
-export function ranges(numbers: readonly number[]): string {
-  const runs: [number, number][] = [];
-  for (const value of numbers) {
-    const last = runs.at(-1);
-    if (last && value === last[1] + 1) {
-      last[1] = value;
-    } else {
-      runs.push([value, value]);
-    }
-  }
-  return runs.map(([from, to]) => (from === to ? `${from}` : `${from}–${to}`)).join(", ");
 }

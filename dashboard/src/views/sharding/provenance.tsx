@@ -4,7 +4,7 @@ import { RawProvenance } from "./basis";
 import { Fact, known } from "./facts";
 import type { Provenance } from "./types";
 
-/** How the answer came about. */
+/** How the answer came about; a figure that this kind of answer lacks is left out. */
 export function ProvenancePanel(props: { provenance: Provenance }) {
   const t = texts().sharding;
   const { provenance } = props;
@@ -16,18 +16,20 @@ export function ProvenancePanel(props: { provenance: Provenance }) {
         <Fact name={t.provenance.planner}>{provenance.planner_version}</Fact>
         <Fact name={t.provenance.engine}>{provenance.engine}</Fact>
         <Fact name={t.provenance.solve}>{known(provenance.solve_seconds, seconds)}</Fact>
-        <Fact name={t.provenance.total}>{known(provenance.total_seconds, seconds)}</Fact>
+        {provenance.total_seconds !== undefined && (
+          <Fact name={t.provenance.total}>{seconds(provenance.total_seconds)}</Fact>
+        )}
         <Fact name={t.provenance.queue}>{known(provenance.queue_seconds, seconds)}</Fact>
         <Fact name={t.provenance.attempts}>
           {known(provenance.attempts, (value) => number(value))}
         </Fact>
-        <Fact name={t.provenance.packages}>
-          {provenance.packages
-            ? Object.entries(provenance.packages)
-                .map((entry) => entry.join(" "))
-                .join(", ")
-            : null}
-        </Fact>
+        {provenance.packages && (
+          <Fact name={t.provenance.packages}>
+            {Object.entries(provenance.packages)
+              .map((entry) => entry.join(" "))
+              .join(", ")}
+          </Fact>
+        )}
       </dl>
       {provenance.model && (
         <>

@@ -1,10 +1,10 @@
 import { duration, percent } from "../../format";
 import { texts } from "../../i18n";
+import { runsText } from "../../number-runs";
 import { known } from "../sharding/facts";
 import type { Candidate } from "./candidates-data";
 import { MemoryBars, StepBars } from "./plan-bars";
 import { PostIt } from "./post-it";
-import { runsText } from "./runs";
 import type { FinalistSchedule, TrainedPlan } from "./types";
 
 /** One plan: why it is where it is, what its step and its memory are made of. */

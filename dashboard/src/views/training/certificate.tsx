@@ -1,10 +1,9 @@
-import { duration, number, percent } from "../../format";
+import { duration, percent } from "../../format";
 import { texts } from "../../i18n";
-import { RawProvenance } from "../sharding/basis";
 import { Scope } from "../sharding/certificate";
 import { Fact, known } from "../sharding/facts";
 import { yesNo } from "../sharding/front";
-import type { TrainingCertificate, TrainingProvenance } from "./types";
+import type { TrainingCertificate } from "./types";
 
 /** What is proven of the best plan, and among which configurations. */
 export function TrainingCertificatePanel(props: { certificate: TrainingCertificate }) {
@@ -32,27 +31,5 @@ export function TrainingCertificatePanel(props: { certificate: TrainingCertifica
       </dl>
       <Scope lines={certificate.scope ?? []} />
     </section>
-  );
-}
-
-/** How the answer came about. */
-export function TrainingProvenancePanel(props: { provenance: TrainingProvenance }) {
-  const t = texts().sharding;
-  const { provenance } = props;
-  const seconds = (value: number) => t.provenance.seconds(number(value, 2));
-  return (
-    <details class="panel">
-      <summary>{t.basis.provenance}</summary>
-      <dl class="facts">
-        <Fact name={t.provenance.planner}>{provenance.planner_version}</Fact>
-        <Fact name={t.provenance.engine}>{provenance.engine}</Fact>
-        <Fact name={t.provenance.solve}>{known(provenance.solve_seconds, seconds)}</Fact>
-        <Fact name={t.provenance.queue}>{known(provenance.queue_seconds, seconds)}</Fact>
-        <Fact name={t.provenance.attempts}>
-          {known(provenance.attempts, (value) => number(value))}
-        </Fact>
-      </dl>
-      <RawProvenance provenance={provenance} />
-    </details>
   );
 }

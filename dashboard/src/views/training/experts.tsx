@@ -2,10 +2,10 @@ import { useMemo } from "preact/hooks";
 import { SortableTable } from "../../components/sortable-table";
 import { duration, number, percent } from "../../format";
 import { texts } from "../../i18n";
+import { ranges } from "../../number-runs";
 import { BarChart } from "../sharding/bar-chart";
 import { Assumptions } from "../sharding/basis";
 import { Fact, known } from "../sharding/facts";
-import { ranges } from "./runs";
 import type { ExpertLayers, Experts } from "./types";
 
 /** Which experts lie on which device, and how much work each device has of them. */

@@ -8,9 +8,10 @@ import "../../styles/training.css";
 import { PipelinePlan } from "../pipeline";
 import { ShardingResultView } from "../sharding";
 import { Assumptions, Warnings } from "../sharding/basis";
+import { ProvenancePanel } from "../sharding/provenance";
 import { Candidates } from "./candidates";
 import { candidatesOf } from "./candidates-data";
-import { TrainingCertificatePanel, TrainingProvenancePanel } from "./certificate";
+import { TrainingCertificatePanel } from "./certificate";
 import { DroppedPanel } from "./dropped";
 import { ExpertsPanel } from "./experts";
 import { Headline } from "./headline";
@@ -40,7 +41,7 @@ export function TrainingPlan(props: { source: PlanSource }) {
       {result.best && <BestParts best={result.best} source={source} />}
       {result.certificate && <TrainingCertificatePanel certificate={result.certificate} />}
       <Assumptions assumptions={result.assumptions ?? []} />
-      {result.provenance && <TrainingProvenancePanel provenance={result.provenance} />}
+      {result.provenance && <ProvenancePanel provenance={result.provenance} />}
     </div>
   );
 }
