@@ -110,7 +110,7 @@ class LoadmasterClient:
 
     def export(self, job_id: str, name: str) -> str:
         """The answer of a job in the format of this name."""
-        path = f"{_job_path(job_id)}/exports/{urllib.parse.quote(name, safe='')}"
+        path = f"{_job_path(job_id)}/export/{urllib.parse.quote(name, safe='')}"
         # Whatever the media type is; a problem is JSON all the same.
         return self._request("GET", path, headers={"Accept": "*/*"}).text
 

@@ -9,7 +9,6 @@ import click
 from client.connecting import connect
 from client.options import server_option
 from client.output import check_output, write_text
-from planner.export.registry import FORMAT_NAMES
 
 _OUTPUT = click.Path(dir_okay=False, readable=False, path_type=Path)
 
@@ -17,16 +16,16 @@ _OUTPUT = click.Path(dir_okay=False, readable=False, path_type=Path)
 @click.command("export")
 @click.argument("job_id", metavar="ID")
 @click.option(
-    "--format",
+    "--to",
     "name",
-    type=click.Choice(FORMAT_NAMES),
+    metavar="FORMAT",
     required=True,
-    help="The format; which of them a job has depends on its kind.",
+    help="The format; `csv`, `chrome-trace`, … (GET /v1/exports has all).",
 )
 @click.option("-o", "--output", type=_OUTPUT, help="Write the file here instead of printing it.")
 @server_option
 def export_command(job_id: str, name: str, output: Path | None, server: str) -> None:
-    """Write the plan of a job that is over for a spreadsheet or a trace viewer."""
+    """Write the plan of a job that is over for another program."""
     check_output(output)
     with connect(server) as client:
         text = client.export(job_id, name)

@@ -34,6 +34,10 @@ class Interrupted(OrderError):
     """A schedule was not finished because the solve was told to stop or its time is up."""
 
 
+class CannotExport(PlannerError):
+    """An answer cannot be written in a format; the message says why and what can be had."""
+
+
 class SolverCrash(PlannerError):
     """A solver process ended without a usable answer. Carries its last log lines."""
 

@@ -1,4 +1,4 @@
-"""Answers as files: which there are, and each of them."""
+"""Answers as files: which formats there are, which of them an answer has, and each file."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Request, Response
 
-from app.dependencies import JobId, ReadCaller, ServicesDep
+from app.dependencies import READ_ACCESS, JobId, ReadCaller, ServicesDep
 from app.errors import (
     DatabaseUnavailable,
     JobNotFound,
@@ -25,32 +25,49 @@ from app.routes.conditional import (
     tagged,
 )
 from app.routes.worked_out import worked_out
-from app.schemas.exports import ExportList
+from app.schemas.exports import ExportList, FormatList
 from app.schemas.problems import problem_responses
+from app.services.exports import all_formats
+from planner.export.registry import FORMATS
 
-router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
+router = APIRouter(prefix="/v1", tags=["jobs"])
 OVER = (JobNotFound, NoPlan, ResultNotReady, SolveFailed, DatabaseUnavailable)
-ANY_FILE = {"schema": {"type": "string"}}
+MEDIA_TYPES = sorted(
+    {own.media_type.split(";")[0] for formats in FORMATS.values() for own in formats}
+)
 
 
-@router.get("/{job_id}/exports", responses=problem_responses(*OVER))
+def _address(request: Request) -> str:
+    """The service's, as the client of this request knows it."""
+    return str(request.base_url).rstrip("/")
+
+
+@router.get("/exports", dependencies=[READ_ACCESS])
+def list_export_formats() -> FormatList:
+    """The formats that answers can be had in, what each carries and what it leaves out."""
+    return all_formats()
+
+
+@router.get("/jobs/{job_id}/exports", responses=problem_responses(*OVER))
 async def list_job_exports(
     request: Request, job_id: JobId, caller: ReadCaller, services: ServicesDep
 ) -> ExportList:
     """The files that the job's answer can be had as, once it is over."""
     # Which there are depends on what is in the answer, all of which is read for it.
     return await worked_out(
-        request, services.charts, partial(services.exports.formats, caller, job_id)
+        request,
+        services.charts,
+        partial(services.exports.formats, caller, job_id, _address(request)),
     )
 
 
 @router.get(
-    "/{job_id}/exports/{format}",
+    "/jobs/{job_id}/export/{format}",
     response_class=Sliced,
     responses={
         200: {
             "description": "The file.",
-            "content": {"text/csv": ANY_FILE, "application/json": {"schema": {"type": "object"}}},
+            "content": {media_type: {} for media_type in MEDIA_TYPES},
         },
         **NOT_MODIFIED,
         **problem_responses(*OVER, NoExport),
@@ -77,6 +94,7 @@ async def get_job_export(
             caller,
             job_id,
             name,
+            _address(request),
             lambda version: known.holds(tag_of(version)),
         ),
     )

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from planner.export.format import Document, Format
+from planner.export.format import Document, Format, Source
 from planner.export.schedule_csv import schedule_of_best, with_schedule
 from planner.pipeline.documents import read_problem
 from planner.pipeline.memory import device_memory_events, memory_timeline
@@ -32,7 +32,7 @@ MEMORY = "activation memory"
 NS_PER_US = 1000
 
 
-def write(answer: Document) -> str:
+def write(answer: Document, _: Source) -> str:
     """The trace. Its times are microseconds, with three decimals as the nanoseconds have."""
     problem = read_problem(answer["problem"])
     ops = [TimedOp(**op) for op in answer["schedule"]["ops"]]
@@ -84,12 +84,15 @@ def _memory(device: int, at_ns: int, used: int) -> Event:
 
 
 CHROME_TRACE = Format(
-    "chrome-trace",
-    "Trace for Perfetto and chrome://tracing (JSON)",
-    "application/json",
-    "trace.json",
-    with_schedule,
-    write,
+    name="chrome-trace",
+    title="Trace for Perfetto and chrome://tracing (JSON)",
+    media_type="application/json",
+    extension="trace.json",
+    carries="Every operation on its device or link, and the memory of activations over time.",
+    leaves_out="Transfers between stages, and what ranks have to wait for.",
+    written_for="Trace Event Format",
+    part=with_schedule,
+    write=write,
 )
 BEST_CHROME_TRACE = replace(
     CHROME_TRACE,

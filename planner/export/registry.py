@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from planner.errors import CannotExport
 from planner.export.chrome_trace import BEST_CHROME_TRACE, CHROME_TRACE
-from planner.export.format import Document, Format
+from planner.export.format import Format, Source
 from planner.export.plans_csv import PLANS_CSV
 from planner.export.schedule_csv import BEST_SCHEDULE_CSV, SCHEDULE_CSV
 from planner.export.sharding_csv import SHARDING_CSV
@@ -15,18 +16,27 @@ FORMATS: Mapping[str, tuple[Format, ...]] = {
     "sharding": (SHARDING_CSV,),
     "training": (PLANS_CSV, BEST_SCHEDULE_CSV, BEST_CHROME_TRACE),
 }
-FORMAT_NAMES = tuple(dict.fromkeys(own.name for formats in FORMATS.values() for own in formats))
 
 
-def formats_of(kind: str, answer: Document) -> Iterable[Format]:
-    """Those that this answer can be written in."""
-    return (own for own in FORMATS[kind] if own.part(answer) is not None)
-
-
-def export(kind: str, answer: Document, name: str) -> tuple[Format, str] | None:
-    """The answer in the format of this name; None if it cannot be written in it."""
-    for own in FORMATS[kind]:
-        part = own.part(answer) if own.name == name else None
+def formats_of(source: Source) -> Iterable[tuple[Format, str | None]]:
+    """Those that are about something this answer has, each with why the answer cannot be written
+    in it (None where it can)."""
+    for own in FORMATS[source.kind]:
+        part = own.part(source.answer)
         if part is not None:
-            return own, own.write(part)
-    return None
+            yield own, own.hindrance(part, source)
+
+
+def export(source: Source, name: str) -> tuple[Format, str]:
+    """The answer in the format of this name. Raises `CannotExport`, which says why, where it
+    cannot be written in it."""
+    for own in FORMATS[source.kind]:
+        part = own.part(source.answer) if own.name == name else None
+        if part is None:
+            continue
+        hindrance = own.hindrance(part, source)
+        if hindrance is not None:
+            raise CannotExport(hindrance)
+        return own, own.write(part, source)
+    known = ", ".join(own.name for own, hindrance in formats_of(source) if hindrance is None)
+    raise CannotExport(f"It is to be had as {known}." if known else "There is no plan to export.")

@@ -6,7 +6,7 @@ from dataclasses import replace
 from operator import itemgetter
 
 from planner.export.csv_text import EXTENSION, MEDIA_TYPE, csv_text
-from planner.export.format import Document, Format
+from planner.export.format import Document, Format, Source
 
 COLUMNS = ("device", "op", "stage", "micro_batch", "start_ns", "end_ns", "duration_ns")
 
@@ -23,7 +23,7 @@ def schedule_of_best(answer: Document) -> Document | None:
     return solved
 
 
-def write(answer: Document) -> str:
+def write(answer: Document, _: Source) -> str:
     """The table."""
     devices = [stage["device"] for stage in answer["problem"]["stages"]]
     ops = sorted(answer["schedule"]["ops"], key=itemgetter("start_ns"))
@@ -43,7 +43,14 @@ def write(answer: Document) -> str:
 
 
 SCHEDULE_CSV = Format(
-    "csv", "Operations as a table (CSV)", MEDIA_TYPE, EXTENSION, with_schedule, write
+    name="csv",
+    title="Operations as a table (CSV)",
+    media_type=MEDIA_TYPE,
+    extension=EXTENSION,
+    carries="Device, stage, micro-batch, start and end of every operation, offloads too.",
+    leaves_out="Memory, transfers between stages, and what ranks have to wait for.",
+    part=with_schedule,
+    write=write,
 )
 BEST_SCHEDULE_CSV = replace(
     SCHEDULE_CSV,

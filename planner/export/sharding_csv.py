@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from planner.export.csv_text import EXTENSION, MEDIA_TYPE, Cell, csv_text
-from planner.export.format import Document, Format
+from planner.export.format import Document, Format, Source
 
 FIELDS = (
     *("name", "kind", "strategy", "data", "row", "column", "spare", "layers"),
@@ -18,7 +18,7 @@ def with_plan(answer: Document) -> Document | None:
     return answer if "plan" in answer or "stages" in answer else None
 
 
-def write(answer: Document) -> str:
+def write(answer: Document, _: Source) -> str:
     """The table."""
     return csv_text(("stage", *FIELDS), _rows(answer.get("stages") or [answer]))
 
@@ -30,4 +30,13 @@ def _rows(stages: Sequence[Document]) -> Iterator[tuple[Cell, ...]]:
             yield number, *(operator.get(field) for field in FIELDS)
 
 
-SHARDING_CSV = Format("csv", "Operators as a table (CSV)", MEDIA_TYPE, EXTENSION, with_plan, write)
+SHARDING_CSV = Format(
+    name="csv",
+    title="Operators as a table (CSV)",
+    media_type=MEDIA_TYPE,
+    extension=EXTENSION,
+    carries="The split of every operator, and its redundant, sent and kept bytes.",
+    leaves_out="What is sent between operators, and the baselines.",
+    part=with_plan,
+    write=write,
+)

@@ -12,6 +12,7 @@ from starlette.testclient import TestClient
 from app.database import Database
 from app.services.attempts import Attempts, Progress
 from app.services.transitions import Answered
+from planner.export.registry import FORMATS
 from tests.integration.fakes import infeasible, succeeded
 from tests.integration.helpers import claim, finish, post
 
@@ -46,6 +47,13 @@ def test_each_format_is_listed_and_can_be_fetched(client: TestClient, over: str)
     assert [each["dur"] for each in trace["traceEvents"] if each["ph"] == "X"] == [0.003, 0.004]
 
 
+def test_all_formats_are_listed_with_what_they_carry(client: TestClient) -> None:
+    formats = client.get("/v1/exports").json()["formats"]
+    listed = {(each["kind"], each["format"]) for each in formats}
+    assert listed == {(kind, own.name) for kind, owns in FORMATS.items() for own in owns}
+    assert all(each["carries"] and each["leaves_out"] for each in formats)
+
+
 def test_a_file_is_not_made_again_for_whoever_has_it(client: TestClient, over: str) -> None:
     tags = set()
     for entry in exports(client, over):
@@ -61,12 +69,12 @@ def test_there_are_none_before_the_end_and_none_of_a_failure(
     client: TestClient, database: Database, attempts: Attempts
 ) -> None:
     job_id = post(client)["id"]
-    for path in ("exports", "exports/csv"):
+    for path in ("exports", "export/csv"):
         answer = client.get(f"/v1/jobs/{job_id}/{path}")
         assert (answer.status_code, answer.json()["code"]) == (409, "not_over")
     broken = {"state": "failed", "code": "no_plan_in_time", "detail": "None was found."}
     attempts.end(claim(attempts, database).fence, Answered(broken), Progress())
-    for path in ("exports", "exports/csv"):
+    for path in ("exports", "export/csv"):
         assert client.get(f"/v1/jobs/{job_id}/{path}").status_code == 410
 
 
@@ -76,7 +84,7 @@ def test_where_nothing_fits_there_is_no_file(
     job_id = post(client)["id"]
     attempts.end(claim(attempts, database).fence, Answered(infeasible()), Progress())
     assert exports(client, job_id) == []
-    answer = client.get(f"/v1/jobs/{job_id}/exports/csv")
+    answer = client.get(f"/v1/jobs/{job_id}/export/csv")
     assert (answer.status_code, answer.json()["code"]) == (404, "no_export")
 
 
@@ -84,7 +92,7 @@ def test_where_nothing_fits_there_is_no_file(
 def test_other_formats_are_unknown_and_the_known_are_named(
     client: TestClient, over: str, name: str
 ) -> None:
-    answer = client.get(f"/v1/jobs/{over}/exports/{name}")
+    answer = client.get(f"/v1/jobs/{over}/export/{name}")
     assert (answer.status_code, answer.json()["code"]) == (404, "no_export")
     assert "csv, chrome-trace" in answer.json()["detail"]
     assert "x-bad" not in answer.headers
@@ -96,7 +104,7 @@ def test_another_tenants_answer_exports_the_same(client: TestClient, over: str) 
     assert hit["cache"] == "hit"
     (entry, _) = exports(client, hit["id"])
     assert hit["id"] in entry["file_name"]
-    assert client.get(entry["href"]).text == client.get(f"/v1/jobs/{over}/exports/csv").text
+    assert client.get(entry["href"]).text == client.get(f"/v1/jobs/{over}/export/csv").text
 
 
 def test_succeeded_answers_have_what_is_written() -> None:

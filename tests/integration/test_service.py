@@ -152,6 +152,7 @@ def test_the_openapi_document_is_complete(client: TestClient) -> None:
         "get_liveness",
         "get_readiness",
         "list_examples",
+        "list_export_formats",
         "list_presets",
         "submit_batch",
         "list_batches",

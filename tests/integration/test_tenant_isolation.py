@@ -174,7 +174,7 @@ isolates_by_id("GET", "/v1/jobs/{job_id}", *JOBS, prefer="wait=1")
 isolates_by_id("GET", "/v1/jobs/{job_id}/result", *JOBS, query="?fields=certificate&form=columnar")
 isolates_by_id("GET", "/v1/jobs/{job_id}/timeline", *JOBS, query="?schedule=1F1B")
 isolates_by_id("GET", "/v1/jobs/{job_id}/events", *JOBS, query="?log=true")
-isolates_by_id("GET", "/v1/jobs/{job_id}/exports/{format}", *JOBS)
+isolates_by_id("GET", "/v1/jobs/{job_id}/export/{format}", *JOBS)
 isolates_by_id("DELETE", "/v1/jobs/{job_id}", *JOBS)
 isolates_by_id("DELETE", "/v1/jobs/{job_id}", *JOBS, query="?purge=true")
 isolates_by_id("GET", f"{BATCHES}/{{batch_id}}", lambda world: world.batch)
@@ -279,9 +279,9 @@ def metrics(world: World) -> None:
     assert world.get(world.ann, "/metrics").status_code == 403
 
 
-@isolates("GET", "/healthz", "/readyz", "/v1/examples", "/v1/presets")
+@isolates("GET", "/healthz", "/readyz", "/v1/examples", "/v1/exports", "/v1/presets")
 def same_for_all(world: World) -> None:
-    for path in ("/healthz", "/readyz", "/v1/examples", "/v1/presets"):
+    for path in ("/healthz", "/readyz", "/v1/examples", "/v1/exports", "/v1/presets"):
         before = world.get(world.ann, path).json()
         world.post(world.bob, ADDRESS, f"bobs-before-{path}")
         assert world.get(world.ann, path).json() == before

@@ -258,6 +258,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/exports": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Export Formats
+         * @description The formats that answers can be had in, what each carries and what it leaves out.
+         */
+        get: operations["list_export_formats"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/jobs/{job_id}/exports": {
         parameters: {
             query?: never;
@@ -278,7 +298,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/v1/jobs/{job_id}/exports/{format}": {
+    "/v1/jobs/{job_id}/export/{format}": {
         parameters: {
             query?: never;
             header?: never;
@@ -940,7 +960,7 @@ export interface components {
         };
         /**
          * ExportList
-         * @description All formats that an answer can be had in; none where nothing fits.
+         * @description All formats that are about what this answer has; none where nothing fits.
          */
         ExportList: {
             /** Exports */
@@ -960,10 +980,20 @@ export interface components {
             title: string;
             /** Media Type */
             media_type: string;
+            /** Written For */
+            written_for: string | null;
             /** File Name */
             file_name: string;
-            /** Href */
-            href: string;
+            /**
+             * Href
+             * @description Null where this answer cannot be written in it.
+             */
+            href: string | null;
+            /**
+             * Hindrance
+             * @description Then, why not, and what can be had instead.
+             */
+            hindrance: string | null;
         };
         /**
          * Form
@@ -971,6 +1001,49 @@ export interface components {
          * @enum {string}
          */
         Form: "rows" | "columnar";
+        /**
+         * FormatList
+         * @description All formats that there are.
+         */
+        FormatList: {
+            /** Formats */
+            formats: components["schemas"]["FormatView"][];
+        };
+        /**
+         * FormatView
+         * @description A format of the answers of one kind of job.
+         */
+        FormatView: {
+            /**
+             * Kind
+             * @description `pipeline`, `sharding` or `training`.
+             */
+            kind: string;
+            /** Format */
+            format: string;
+            /**
+             * Title
+             * @description For people.
+             */
+            title: string;
+            /** Media Type */
+            media_type: string;
+            /**
+             * Written For
+             * @description The program, with its version, whose names the file uses.
+             */
+            written_for: string | null;
+            /**
+             * Carries
+             * @description What of a plan is in the file.
+             */
+            carries: string;
+            /**
+             * Leaves Out
+             * @description What of a plan is not.
+             */
+            leaves_out: string;
+        };
         /**
          * HostTimeline
          * @description A host: what it holds of offloaded activations.
@@ -2411,7 +2484,10 @@ export interface operations {
         parameters: {
             query?: {
                 state?: components["schemas"]["SolveState"] | null;
+                /** @description A part of it, in whatever case; `%` and `_` stand for themselves. */
                 name?: string | null;
+                /** @description A part of it, in whatever case; `%` and `_` stand for themselves. */
+                model?: string | null;
                 tag?: string | null;
                 kind?: string | null;
                 cursor?: string | null;
@@ -4284,6 +4360,104 @@ export interface operations {
             };
         };
     };
+    list_export_formats: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FormatList"];
+                };
+            };
+            /** @description A key does not belong into an address (`key_in_address`). */
+            400: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid API key is needed (`not_authenticated`). */
+            401: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The service answers on its own machine only (`local_only`). Pages of other origins may not do this (`foreign_origin`). The key does not allow this (`not_allowed`). */
+            403: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The service does not go by this name (`unknown_host`). */
+            421: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests (`too_many_requests`). */
+            429: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database is unavailable (`database_unavailable`). */
+            503: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     list_job_exports: {
         parameters: {
             query?: never;
@@ -4458,8 +4632,8 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "text/csv": string;
-                    "application/json": Record<string, never>;
+                    "application/json": unknown;
+                    "text/csv": unknown;
                 };
             };
             /** @description As the tag in `If-None-Match` says, nothing has changed. */

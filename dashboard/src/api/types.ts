@@ -104,8 +104,11 @@ export type ResultDocument = Record<string, any>;
 
 export interface ExportLink {
   format: string;
+  written_for?: string | null;
+  /** Why this plan cannot be written in it; then there is no `href`. */
+  hindrance?: string | null;
   title: string;
   media_type: string;
   file_name: string;
-  href: string;
+  href: string | null;
 }

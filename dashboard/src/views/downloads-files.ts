@@ -10,6 +10,10 @@ export function apiPath(href: string): string {
   return path.replace(/^.*?\/v1\//, "").replace(/^\/+/, "");
 }
 
+export function canBeHad(entry: ExportLink): entry is ExportLink & { href: string } {
+  return entry.href !== null;
+}
+
 /** A job's name as the beginning of a file name, else its id. */
 export function fileStem(job: Pick<JobView, "id" | "name">): string {
   const name = (job.name ?? "")

@@ -8,7 +8,7 @@ import { Failure, Loading } from "../components/states";
 import { saveBlob, saveText } from "../download";
 import { texts } from "../i18n";
 import { useLoad } from "../use-load";
-import { apiPath, exportName, fileStem } from "./downloads-files";
+import { apiPath, canBeHad, exportName, fileStem } from "./downloads-files";
 
 interface Download {
   key: string;
@@ -27,8 +27,31 @@ export function Downloads(props: { source: PlanSource }) {
       {isLoading && value === null && <Loading what={t.loading} />}
       {error !== null && <Failure error={error} onRetry={reload} />}
       {value !== null && <Buttons downloads={downloadsOf(source, value)} />}
+      {value !== null && <Hindered exports={value} />}
       {source.isReport && <p class="faint">{t.reduced}</p>}
     </section>
+  );
+}
+
+/** What cannot be had, and why. */
+function Hindered(props: { exports: readonly ExportLink[] }) {
+  const t = texts().pipeline.downloads;
+  const hindered = props.exports.filter((entry) => !canBeHad(entry));
+  if (hindered.length === 0) {
+    return null;
+  }
+  return (
+    <details>
+      <summary>{t.hindered(hindered.length)}</summary>
+      <dl lang="en">
+        {hindered.map((entry) => (
+          <div key={entry.format}>
+            <dt>{entry.title}</dt>
+            <dd>{entry.hindrance}</dd>
+          </div>
+        ))}
+      </dl>
+    </details>
   );
 }
 
@@ -87,7 +110,7 @@ function downloadsOf(source: PlanSource, exports: readonly ExportLink[]): Downlo
       title: t.result,
       save: () => fetchAndSave(`jobs/${id}/result`, `${stem}-result.json`),
     },
-    ...exports.map((entry) => ({
+    ...exports.filter(canBeHad).map((entry) => ({
       key: `export ${entry.format}`,
       title: entry.title,
       save: () => fetchAndSave(apiPath(entry.href), exportName(entry, stem)),

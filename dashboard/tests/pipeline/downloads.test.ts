@@ -3,9 +3,9 @@ import { apiPath, exportName, fileStem } from "../../src/views/downloads-files";
 
 describe("addresses of exports", () => {
   it("are taken below /v1, whatever is before it", () => {
-    expect(apiPath("/v1/jobs/1/exports/csv")).toBe("jobs/1/exports/csv");
-    expect(apiPath("/proxy/v1/jobs/1/exports/csv")).toBe("jobs/1/exports/csv");
-    expect(apiPath("https://plans.example/v1/jobs/1/exports/csv")).toBe("jobs/1/exports/csv");
+    expect(apiPath("/v1/jobs/1/export/csv")).toBe("jobs/1/export/csv");
+    expect(apiPath("/proxy/v1/jobs/1/export/csv")).toBe("jobs/1/export/csv");
+    expect(apiPath("https://plans.example/v1/jobs/1/export/csv")).toBe("jobs/1/export/csv");
   });
 
   it("never lead to another host", () => {

@@ -115,16 +115,30 @@ describe("downloads", () => {
       title: "Operations (CSV)",
       media_type: "text/csv",
       file_name: "ops.csv",
-      href: "/v1/jobs/1/exports/csv",
+      href: "/v1/jobs/1/export/csv",
     };
     await showDownloads({ ...source({}), exports: async () => [csv] });
     await press("Operations (CSV)");
     await press("Request (JSON)");
     await vi.waitFor(() => expect(saved).toEqual(["ops.csv", "a-plan-request.json"]));
     expect(fetched.map((path) => path.replace(/^.*\/v1\//, ""))).toEqual([
-      "jobs/1/exports/csv",
+      "jobs/1/export/csv",
       "jobs/1/request",
     ]);
+  });
+
+  it("say why a format cannot be had", async () => {
+    const stock = {
+      format: "torch-csv",
+      title: "PyTorch schedule (CSV)",
+      media_type: "text/csv",
+      file_name: "plan.csv",
+      href: null,
+      hindrance: "It offloads.",
+    };
+    await showDownloads({ ...source({}), exports: async () => [stock] });
+    await vi.waitFor(() => expect(page.textContent).toContain("It offloads."));
+    expect(button("PyTorch schedule (CSV)")).toBeUndefined();
   });
 
   it("are the result alone in a report", async () => {

@@ -7,12 +7,15 @@ import io
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from planner.export import chrome_trace, schedule_csv
+from planner.errors import CannotExport
+from planner.export import chrome_trace, registry, schedule_csv
 from planner.export.csv_text import csv_text
+from planner.export.format import Source
 from planner.export.registry import FORMATS, export, formats_of
 
 OPS = [
@@ -83,9 +86,11 @@ def table(text: str) -> list[dict[str, str]]:
 
 
 def written(kind: str, answer: dict[str, Any], name: str) -> str:
-    exported = export(kind, answer, name)
-    assert exported is not None
-    return exported[1]
+    return export(Source(kind, answer), name)[1]
+
+
+def names(kind: str, answer: dict[str, Any]) -> list[str]:
+    return [own.name for own, _ in formats_of(Source(kind, answer))]
 
 
 def test_a_schedule_is_a_row_per_operation_by_start() -> None:
@@ -154,10 +159,9 @@ def test_the_times_of_a_trace_are_exact() -> None:
 
 
 def test_a_training_plan_has_its_best_schedule_too_where_there_is_one() -> None:
-    assert [own.name for own in formats_of("training", TRAINING)] == ["csv"]
+    assert names("training", TRAINING) == ["csv"]
     solved = {**TRAINING, "best": {"schedule": PIPELINE}}
-    names = [own.name for own in formats_of("training", solved)]
-    assert names == ["csv", "schedule-csv", "chrome-trace"]
+    assert names("training", solved) == ["csv", "schedule-csv", "chrome-trace"]
     own = written("pipeline", PIPELINE, "csv")
     assert written("training", solved, "schedule-csv") == own
     trace = written("pipeline", PIPELINE, "chrome-trace")
@@ -174,9 +178,35 @@ def test_what_an_older_answer_lacks_is_an_empty_cell() -> None:
 
 @pytest.mark.parametrize("kind", FORMATS)
 def test_where_nothing_fits_there_is_nothing_to_write(kind: str) -> None:
-    assert list(formats_of(kind, NOTHING_FITS)) == []
-    assert export(kind, NOTHING_FITS, "csv") is None
-    assert export(kind, PIPELINE, "no-such-format") is None
+    assert names(kind, NOTHING_FITS) == []
+    with pytest.raises(CannotExport, match="no plan"):
+        written(kind, NOTHING_FITS, "csv")
+
+
+def test_an_unknown_format_is_an_error_that_names_those_there_are() -> None:
+    with pytest.raises(CannotExport, match=r"csv, chrome-trace"):
+        written("pipeline", PIPELINE, "no-such-format")
+
+
+def test_a_plan_that_a_format_cannot_carry_is_refused_with_the_reason(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    refusing = replace(schedule_csv.SCHEDULE_CSV, hindrance=lambda part, source: "Too wide.")
+    monkeypatch.setattr(registry, "FORMATS", {"pipeline": (refusing, chrome_trace.CHROME_TRACE)})
+    assert [hindrance for _, hindrance in formats_of(Source("pipeline", PIPELINE))] == [
+        "Too wide.",
+        None,
+    ]
+    with pytest.raises(CannotExport, match="Too wide"):
+        written("pipeline", PIPELINE, "csv")
+    with pytest.raises(CannotExport, match=r"as chrome-trace\."):
+        written("pipeline", PIPELINE, "no-such-format")
+
+
+def test_every_format_says_what_it_carries_and_leaves_out() -> None:
+    for own in (own for formats in FORMATS.values() for own in formats):
+        assert own.carries.endswith(".")
+        assert own.leaves_out.endswith(".")
 
 
 def test_names_of_formats_are_fit_for_addresses_and_files() -> None:

@@ -267,5 +267,6 @@ export const pipeline = {
     busy: "Fetching…",
     reduced: "A report has the result only; schedule files come from the service.",
     loading: "Looking what there is…",
+    hindered: (count: number) => `Not to be had of this plan: ${count}`,
   },
 };

@@ -252,5 +252,6 @@ export const pipeline: typeof english = {
     busy: "正在获取…",
     reduced: "报告中只有结果;调度文件由服务提供。",
     loading: "正在查看有哪些文件…",
+    hindered: (count) => `此方案无法导出的格式:${count}`,
   },
 };
