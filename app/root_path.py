@@ -34,9 +34,9 @@ class BelowRootPath:
         prefix = self._own or str(scope.get("root_path", "")).rstrip("/")
         if prefix and scope["type"] == "http":
             path = scope["path"]
-            own = path[len(prefix) :] if path.startswith(f"{prefix}/") else path
+            own = path[len(prefix) :] if f"{path}/".startswith(f"{prefix}/") else path
             # The slash keeps the router from taking the prefix off a second time; what shows the
             # prefix leaves the slash out.
-            scope = {**scope, "root_path": f"{prefix}/", "path": own}
+            scope = {**scope, "root_path": f"{prefix}/", "path": own or "/"}
             _prefix.set(prefix)
         await self._app(scope, receive, send)

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from client.api import TERMINAL_STATES, LoadmasterClient
+from client.library.requests import TERMINAL_STATES
+from client.library.service import Service
 
 FOLDER = Path(__file__).parent
 PROBLEMS = FOLDER / "problems"
@@ -21,7 +22,7 @@ CHECKER_S = 60.0
 
 
 def wait_for(
-    client: LoadmasterClient, job_id: str, on_poll: Callable[[], None] = lambda: None
+    client: Service, job_id: str, on_poll: Callable[[], None] = lambda: None
 ) -> dict[str, Any]:
     """The status of a job once it is over."""
     while (status := client.status(job_id))["state"] not in TERMINAL_STATES:

@@ -2,7 +2,7 @@
 
     python -m benchmarks.faults
 
-Kills and stops servers, workers and APIs for about an hour, prints what was seen and writes
+Kills and stops servers, workers and APIs for about half an hour, prints what was seen and writes
 `results/faults.md` and `.json`.
 """
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.common import FOLDER, check, milliseconds, wait_for
-from client.api import DEFAULT_SERVER
 from client.connecting import connect
+from client.library.requests import DEFAULT_SERVER
 
 EXAMPLES = FOLDER.parent / "planner" / "examples"
 MODELS = ("gpt-1.5b", "gpt-3.6b", "gpt-7.1b", "gpt-14.2b")
@@ -40,7 +40,7 @@ def main() -> int:
         for model in MODELS:
             body = json.loads((EXAMPLES / f"{model}-8xA100-40GB.json").read_text())
             body["solver"] = {"time_limit_s": arguments.time_limit}
-            job = client.submit(body)
+            job = client.submit("pipeline", body)
             wait_for(client, job["id"])
             answer = client.result(job["id"])
             complaint = check(

@@ -24,9 +24,10 @@ from typing import Any, get_args
 from benchmarks.common import BEST_KNOWN, FOLDER, PROBLEMS, check, wait_for
 from benchmarks.report import as_line, header, summary
 from benchmarks.solver_memory import SolverMemory
-from client.api import DEFAULT_SERVER, LoadmasterClient
 from client.connecting import connect
 from client.errors import ApiError
+from client.library.requests import DEFAULT_SERVER
+from client.library.service import Service
 from planner.pipeline.options import DEFAULT_ENGINE, Engine
 
 THIS_MACHINE = ("127.0.0.1", "::1", "localhost")
@@ -66,7 +67,7 @@ def read_engines(text: str) -> tuple[str, ...]:
 
 
 def measure(
-    client: LoadmasterClient,
+    client: Service,
     name: str,
     known: Mapping[str, Any],
     engine: str,
@@ -79,7 +80,9 @@ def measure(
     is_here = urllib.parse.urlsplit(arguments.server).hostname in THIS_MACHINE
     sample: Callable[[], None] = memory.sample if is_here else lambda: None
     started = time.monotonic()
-    job = client.submit({"problem": problem, "solver": solver, "name": name}, fresh=True)
+    job = client.submit(
+        "pipeline", {"problem": problem, "solver": solver, "name": name}, fresh=True
+    )
     status = wait_for(client, job["id"], sample)
     measured = {"state": status["state"], "seconds": round(time.monotonic() - started, 1)}
     try:

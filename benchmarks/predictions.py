@@ -18,7 +18,6 @@ from planner.cost.build import CostModel
 from planner.cost.degrees import Degrees
 from planner.cost.footprint import RankFootprint, footprints
 from planner.cost.hardware import read_cluster
-from planner.cost.hardware_presets import GIB
 from planner.cost.memory import state_bytes
 from planner.cost.model import read_model
 from planner.cost.parameters import Shard, count_parameters
@@ -26,6 +25,7 @@ from planner.cost.placement import interleaved
 from planner.cost.routes import link_route
 from planner.cost.spec import read_cost_model
 from planner.cost.step import StepTime, flops_utilization, model_flops, step_time
+from planner.sizes import GIB
 
 RESULTS = Path(__file__).parent / "results" / "predictions.md"
 UNLIMITED = 2**50
@@ -348,7 +348,7 @@ def _ranks(costs: CostModel, chunks: int) -> tuple[RankFootprint, ...]:
 
 def _step(costs: CostModel, chunks: int) -> StepTime:
     (candidate,) = costs.candidates()
-    return step_time(candidate.problem, chunks)
+    return step_time(candidate.problem, chunks, costs.training.micro_batches)
 
 
 if __name__ == "__main__":

@@ -22,9 +22,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.common import CHECKER_S, FOLDER, check, wait_for
-from client.api import DEFAULT_SERVER, LoadmasterClient
 from client.connecting import connect
 from client.errors import ServiceUnreachable
+from client.library.requests import DEFAULT_SERVER
+from client.library.service import Service
 
 Row = dict[str, Any]
 
@@ -76,7 +77,7 @@ def layer(preset: str, layers: int, devices: int, batch: int) -> Row:
 class Bench:
     """Posts requests afresh and collects what is wrong with the answers."""
 
-    def __init__(self, client: LoadmasterClient, checker: Path | None) -> None:
+    def __init__(self, client: Service, checker: Path | None) -> None:
         self._client = client
         self._checker = checker
         self.complaints: list[str] = []
@@ -112,7 +113,7 @@ class Bench:
                     yield {"model": preset, "alpha": alpha, **_of_memory(answer)}
 
     def _solve(self, body: Row) -> Row | None:
-        job = self._client.submit_sharding(body, fresh=True)
+        job = self._client.submit("sharding", body, fresh=True)
         status = wait_for(self._client, job["id"])
         what = json.dumps(body)
         if status["state"] != "succeeded":

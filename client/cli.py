@@ -15,16 +15,20 @@ from app.settings import DEFAULT_DATA_DIR, Settings, settings_fault
 from client.administration.audit import audit_command
 from client.administration.keys import keys_command
 from client.administration.tenants import tenants_command
+from client.batching import batch_command
 from client.connecting import connect
 from client.database import database_commands
 from client.demo import DEFAULT_DEMO_DIR, run_demo
 from client.errors import EXIT_INPUT, EXIT_INTERRUPTED, ClientError
 from client.estimating import estimate_command
-from client.exporting import export_command
+from client.exporting import export_command, formats_command
+from client.extracting import extract_command
+from client.importing import import_command
 from client.listing import job_table
 from client.options import output_option, server_option, time_limit_option
 from client.output import check_output
 from client.posting import plan_command, shard_command, solve_command
+from client.profiling import profile_command
 from client.progress import describe
 from client.report import report_command
 from client.solving import finish, stored_answer, terminal
@@ -147,9 +151,14 @@ def serve_command(
 main.add_command(solve_command)
 main.add_command(shard_command)
 main.add_command(plan_command)
+main.add_command(batch_command)
 main.add_command(estimate_command)
 main.add_command(report_command)
 main.add_command(export_command)
+main.add_command(formats_command)
+main.add_command(extract_command)
+main.add_command(profile_command)
+main.add_command(import_command)
 main.add_command(database_commands)
 main.add_command(keys_command)
 main.add_command(tenants_command)

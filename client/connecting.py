@@ -9,8 +9,9 @@ from urllib.parse import urlsplit
 import click
 
 from app.settings import DEFAULT_DATA_DIR
-from client.api import LoadmasterClient
 from client.errors import InputError
+from client.library.retries import NO_RETRIES
+from client.library.service import Service
 from embedded.access import TOKEN_FILE
 from embedded.data_dir import read_holder
 
@@ -19,23 +20,26 @@ KEY_FILE = "client.api_key_file"
 LOOPBACK = ("127.0.0.1", "::1")
 
 
-def connect(server: str) -> LoadmasterClient:
-    """A client of this service. The key is the one in the file of `--api-key-file`, in the
-    variable LOADMASTER_API_KEY, or in the token file of the service that runs on this machine."""
+def connect(server: str) -> Service:
+    """The service at this address. Its first answer counts: who sits at a terminal can try again.
+
+    The key is the one in the file of `--api-key-file`, in the variable LOADMASTER_API_KEY, or in
+    the token file of the service that runs on this machine.
+    """
     context = click.get_current_context(silent=True)
     file = None if context is None else context.meta.get(KEY_FILE)
     if file is not None:
-        return LoadmasterClient(server, api_key=_read(file))
+        return Service(server, api_key=_read(file), retries=NO_RETRIES)
     key = os.environ.get("LOADMASTER_API_KEY")
     if key:
-        return LoadmasterClient(server, api_key=key)
+        return Service(server, api_key=key, retries=NO_RETRIES)
     folder = Path(os.environ.get("LOADMASTER_DATA_DIR") or DEFAULT_DATA_DIR)
     url = read_holder(folder).get("url")
     if not isinstance(url, str) or not _is_same_service(server, url):
-        return LoadmasterClient(server)
+        return Service(server, retries=NO_RETRIES)
     # At the address that the service wrote there: `localhost` has several, and at another one
     # somebody else of this machine may listen for its token.
-    return LoadmasterClient(url, api_key=_token_in(folder))
+    return Service(url, api_key=_token_in(folder), retries=NO_RETRIES)
 
 
 def _read(file: Path) -> str:

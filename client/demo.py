@@ -16,8 +16,8 @@ from typing import Any
 from rich.console import Console
 
 import planner
-from client.api import LoadmasterClient
 from client.errors import EXIT_INTERRUPTED, ClientError, ServiceUnreachable
+from client.library.service import Service
 from client.solving import answer_of, finish, time_limit_s
 from embedded.child import last_line, spawn
 from embedded.data_dir import read_holder
@@ -34,10 +34,10 @@ def run_demo(console: Console, data_dir: Path, limit_s: float | None) -> int:
     if limit_s is not None:
         body["solver"] = {**body.get("solver", {}), "time_limit_s": limit_s}
     console.print(f"starting the service in {data_dir}", markup=False)
-    with _service(data_dir) as url, LoadmasterClient(url) as client:
+    with _service(data_dir) as url, Service(url) as client:
         console.print(f"posting {body.get('name', EXAMPLE.name)} to {url}", markup=False)
         try:
-            submission = client.submit(body)
+            submission = client.submit("pipeline", body)
             result = answer_of(client, submission, console, time_limit_s(body))
         except KeyboardInterrupt:
             console.print("\ninterrupted; run it again to go on from the best plan so far")

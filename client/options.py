@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 import click
 
-from client.api import DEFAULT_SERVER
 from client.connecting import KEY_FILE
+from client.library.requests import DEFAULT_SERVER
 
 CommandT = TypeVar("CommandT", bound=Callable[..., Any])
 

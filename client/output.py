@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import stat
 from collections.abc import Mapping
 from pathlib import Path
@@ -70,9 +71,11 @@ def _target(path: Path) -> Path:
 
 
 def _replace(target: Path, text: str) -> None:
-    partial = target.with_name(f".loadmaster.{os.getpid()}.part")
+    # Opened only if it is new: in a folder of several users the name could be somebody's link.
+    partial = target.with_name(f".loadmaster.{secrets.token_hex(8)}.part")
     try:
-        partial.write_text(text, encoding="utf-8")
+        with partial.open("x", encoding="utf-8") as file:
+            file.write(text)
         partial.replace(target)
     finally:
         partial.unlink(missing_ok=True)

@@ -4,21 +4,19 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
-from client.api import DEFAULT_SERVER, Document, LoadmasterClient
 from client.configuration import read_request, read_sharding_request, read_training_request
 from client.connecting import connect
 from client.errors import EXIT_INTERRUPTED, InputError
+from client.library.requests import DEFAULT_SERVER
 from client.options import FiniteFloatRange, posting_options
 from client.output import check_output
 from client.solving import answer_of, finish, terminal, time_limit_s, with_options
-
-Submit = Callable[[LoadmasterClient], Document]
 
 SCHEDULE_ENGINES = ("auto", "cbc", "highs", "cp_sat")
 seed_option = click.option("--seed", type=click.IntRange(0), help="Of what is drawn at random.")
@@ -57,9 +55,9 @@ def solve_command(
     }
     body = with_options(read_request(file), options)
     _post(
-        lambda client: client.submit(body, fresh=fresh),
-        kind="pipeline",
-        limit_s=time_limit_s(body),
+        "pipeline",
+        body,
+        fresh=fresh,
         wait=wait,
         output=output,
         server=server,
@@ -112,9 +110,9 @@ def shard_command(
     if alpha is not None:
         body["alpha"] = alpha
     _post(
-        lambda client: client.submit_sharding(body, fresh=fresh),
-        kind="sharding",
-        limit_s=time_limit_s(body),
+        "sharding",
+        body,
+        fresh=fresh,
         wait=wait,
         output=output,
         server=server,
@@ -162,9 +160,9 @@ def plan_command(
     if given:
         body["search"] = {**(body.get("search") or {}), **given}
     _post(
-        lambda client: client.submit_training(body, fresh=fresh),
-        kind="training",
-        limit_s=time_limit_s(body),
+        "training",
+        body,
+        fresh=fresh,
         wait=wait,
         output=output,
         server=server,
@@ -172,10 +170,10 @@ def plan_command(
 
 
 def _post(
-    submit: Submit,
-    *,
     kind: str,
-    limit_s: float | None,
+    body: Mapping[str, Any],
+    *,
+    fresh: bool,
     wait: bool,
     output: Path | None,
     server: str,
@@ -183,13 +181,13 @@ def _post(
     """Post, and wait for the answer and show it if that is asked for."""
     console = terminal()
     with connect(server) as client:
-        submission = submit(client)
+        submission = client.submit(kind, body, fresh=fresh)
         job_id = submission["id"]
         if not (wait or output):
             _say_accepted(submission, server)
             return
         try:
-            result = answer_of(client, submission, console, limit_s)
+            result = answer_of(client, submission, console, time_limit_s(body))
         except KeyboardInterrupt:
             words = _server_words(server)
             click.echo(

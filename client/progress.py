@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from client.api import TERMINAL_STATES, LoadmasterClient
-from client.errors import ServiceUnreachable
 from client.figures import best_figure, bound_figure, percent
+from client.library.requests import TERMINAL_STATES
+from client.library.service import Service
 
-FIRST_POLL_S = 0.1
-LONGEST_POLL_S = 1.0
 PLAIN_LINE_EVERY_S = 10.0
-LOST_SERVICE_AFTER_S = 30.0
+TICK_S = 1.0
 WIDE_TERMINAL = 110
 WIDE_BAR = 24
 NARROW_BAR = 8
@@ -24,31 +23,18 @@ ELAPSED_WIDTH = len(" 0:00:00 ")
 
 
 def wait_for(
-    client: LoadmasterClient, job_id: str, console: Console, time_limit_s: float | None
+    client: Service, job_id: str, console: Console, time_limit_s: float | None
 ) -> dict[str, Any]:
-    """Poll until the job is over and return its last status.
+    """Show a job as it changes until it is over, and return its last status.
 
     The bar fills over the solver's time limit, if it has one. A service that is silent for a while
     (it may be restarting) is asked again for 30 s before `ServiceUnreachable` gets through.
     """
-    with _display(console, time_limit_s) as display:
-        pause_s = FIRST_POLL_S
-        silent_since: float | None = None
-        while True:
-            try:
-                status = client.status(job_id)
-                silent_since = None
-            except ServiceUnreachable:
-                now = time.monotonic()
-                silent_since = silent_since or now
-                if now - silent_since > LOST_SERVICE_AFTER_S:
-                    raise
-            else:
-                display.show(status)
-                if status["state"] in TERMINAL_STATES:
-                    return status
-            time.sleep(pause_s)
-            pause_s = min(LONGEST_POLL_S, pause_s * 1.5)
+    status: dict[str, Any] = {}
+    with _display(console, time_limit_s) as display, _Ticker(display.tick):
+        for status in client.follow(job_id):
+            display.show(status)
+    return status
 
 
 def describe(status: Mapping[str, Any], width: int | None = None) -> str:
@@ -87,6 +73,27 @@ def _display(console: Console, time_limit_s: float | None) -> _Bar | _Lines:
     return _Bar(console, time_limit_s) if console.is_terminal else _Lines(console)
 
 
+class _Ticker:
+    """Calls something once a second: time goes on where a job says nothing new."""
+
+    def __init__(self, tick: Callable[[], None]) -> None:
+        self._tick = tick
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *details: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._over.wait(TICK_S):
+            self._tick()
+
+
 class _Bar:
     """A bar that is redrawn in place; without a time limit it only moves to and fro."""
 
@@ -113,19 +120,19 @@ class _Bar:
     def show(self, status: Mapping[str, Any]) -> None:
         if status["state"] == "running" and self._running_since is None:
             self._running_since = time.monotonic()
-        total_s, done_s = self._time_limit_s, 0.0
-        if self._running_since is not None:
-            done_s = time.monotonic() - self._running_since
+        self._progress.update(self._task, description=describe(status, self._width))
         if status["state"] in TERMINAL_STATES:
-            done_s = total_s = total_s or 1.0
-        elif total_s is not None:
-            done_s = min(done_s, 0.99 * total_s)
-        self._progress.update(
-            self._task,
-            total=total_s,
-            completed=done_s,
-            description=describe(status, self._width),
-        )
+            self._running_since = None
+            total_s = self._time_limit_s or 1.0
+            self._progress.update(self._task, total=total_s, completed=total_s)
+        self.tick()
+
+    def tick(self) -> None:
+        """Fill the bar up to now."""
+        if self._running_since is None or self._time_limit_s is None:
+            return
+        done_s = min(time.monotonic() - self._running_since, 0.99 * self._time_limit_s)
+        self._progress.update(self._task, completed=done_s)
 
 
 class _Lines:
@@ -137,6 +144,8 @@ class _Lines:
         self._last = ""
         self._last_stage: tuple[Any, ...] = ()
         self._last_at = -PLAIN_LINE_EVERY_S
+        self._status: Mapping[str, Any] | None = None
+        self._lock = threading.Lock()
 
     def __enter__(self) -> Self:
         return self
@@ -145,6 +154,16 @@ class _Lines:
         pass
 
     def show(self, status: Mapping[str, Any]) -> None:
+        self._status = status
+        self.tick()
+
+    def tick(self) -> None:
+        """Say what is new, if it is time to."""
+        with self._lock:
+            if self._status is not None:
+                self._say(self._status)
+
+    def _say(self, status: Mapping[str, Any]) -> None:
         now = time.monotonic()
         elapsed = f"{now - self._started:5.1f} s  "
         line = describe(status, self._console.width - len(elapsed))

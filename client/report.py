@@ -16,9 +16,9 @@ from typing import Any
 
 import click
 
-from client.api import LoadmasterClient
 from client.connecting import connect
 from client.errors import EXIT_NO_PLAN, ApiError
+from client.library.service import Service
 from client.options import server_option
 from client.output import check_output, write_text
 from client.solving import stored_answer, terminal
@@ -105,7 +105,7 @@ def report_page(data: Mapping[str, Any]) -> str:
 
 
 def _timelines(
-    client: LoadmasterClient,
+    client: Service,
     job: Mapping[str, Any],
     result: Mapping[str, Any],
     *,

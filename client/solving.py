@@ -8,8 +8,8 @@ from typing import Any
 
 from rich.console import Console
 
-from client.api import LoadmasterClient
-from client.errors import EXIT_INFEASIBLE, EXIT_NO_PLAN, ApiError
+from client.errors import EXIT_INFEASIBLE, EXIT_NO_PLAN, NoPlan
+from client.library.service import Service
 from client.output import write_result
 from client.progress import wait_for
 from client.render import render_result
@@ -59,7 +59,7 @@ def time_limit_s(body: Mapping[str, Any]) -> float | None:
 
 
 def answer_of(
-    client: LoadmasterClient,
+    client: Service,
     submission: Mapping[str, Any],
     console: Console,
     limit_s: float | None,
@@ -72,16 +72,11 @@ def answer_of(
     return stored_answer(client, str(submission["id"]), console)
 
 
-def stored_answer(client: LoadmasterClient, job_id: str, console: Console) -> dict[str, Any] | None:
+def stored_answer(client: Service, job_id: str, console: Console) -> dict[str, Any] | None:
     """The result document of a job that is over; says why where there is none."""
     try:
         return client.result(job_id)
-    except ApiError as error:
-        if error.status not in (404, 410) or error.code in (
-            "not_found",
-            "job_not_found",
-        ):
-            raise
+    except NoPlan as error:
         console.print(f"no plan: {error}", markup=False, highlight=False)
         return None
 

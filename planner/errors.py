@@ -38,6 +38,23 @@ class CannotExport(PlannerError):
     """An answer cannot be written in a format; the message says why and what can be had."""
 
 
+class WrongSchedule(CannotExport):
+    """A schedule that would run wrongly or not at all.
+
+    `rank` and `cell` say where (None where it is about no single one), `remedy` what to change.
+    """
+
+    def __init__(self, rank: int | None, cell: str | None, message: str, remedy: str) -> None:
+        self.rank = rank
+        self.cell = cell
+        self.message = message
+        self.remedy = remedy
+        where = "" if rank is None else f"rank {rank}"
+        if cell is not None:
+            where = f"{where}, cell {cell!r}" if where else f"cell {cell!r}"
+        super().__init__(f"{where}: {message} {remedy}" if where else f"{message} {remedy}")
+
+
 class SolverCrash(PlannerError):
     """A solver process ended without a usable answer. Carries its last log lines."""
 

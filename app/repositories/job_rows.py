@@ -165,10 +165,15 @@ class Ending(NamedTuple):
 
 @dataclass(frozen=True)
 class JobFilter:
-    """What a listing is narrowed to; `before` is the (created_at, id) that the page follows."""
+    """What a listing is narrowed to; `before` is the (created_at, id) that the page follows.
+
+    `name` and `model` are parts of those, in whatever case (of letters beyond ASCII only as far as
+    the database knows them); tags are whole.
+    """
 
     state: SolveState | None = None
     name: str | None = None
+    model: str | None = None
     tag: str | None = None
     kind: str | None = None
     before: tuple[int, str] | None = None
@@ -237,7 +242,9 @@ def _conditions(wanted: JobFilter) -> list[ColumnElement[bool]]:
     if wanted.state is not None:
         conditions.append(JOB_STATE.in_([wanted.state.value]))
     if wanted.name is not None:
-        conditions.append(Job.name == wanted.name)
+        conditions.append(Job.name.icontains(wanted.name, autoescape=True))
+    if wanted.model is not None:
+        conditions.append(Job.model.icontains(wanted.model, autoescape=True))
     if wanted.kind is not None:
         conditions.append(Solve.kind == wanted.kind)
     if wanted.tag is not None:

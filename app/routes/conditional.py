@@ -33,9 +33,13 @@ class Precondition:
         return self._any or bool(self._known)
 
     def holds(self, tag: str) -> bool:
-        """Whether the client has what this tag stands for."""
+        """Whether the client has what this tag stands for, which there has to be: `*` is any."""
+        return self._any or self.names(tag)
+
+    def names(self, tag: str) -> bool:
+        """Whether it is among the tags that the client knows, so that there was such a thing."""
         found = _TAG.fullmatch(tag)
-        return self._any or (found is not None and found.group(1) in self._known)
+        return found is not None and found.group(1) in self._known
 
 
 async def _precondition(

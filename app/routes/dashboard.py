@@ -10,6 +10,7 @@ from fastapi.responses import RedirectResponse
 from app.dashboard.files import INDEX, StaticFile
 from app.dependencies import ServicesDep
 from app.errors import DashboardMissing, NotFound
+from app.root_path import public_path
 from app.routes.answers import Sliced
 from app.routes.conditional import PreconditionDep, not_modified, strong_tag
 
@@ -54,8 +55,10 @@ async def get_dashboard_file(name: str, services: ServicesDep, known: Preconditi
 
 
 def _to_folder(headers: dict[str, str] | None = None) -> Response:
-    # Relative, so that it holds below whatever path a proxy serves this.
-    return RedirectResponse(FOLDER, status_code=307, headers=headers)
+    # Relative where no prefix is known, so that it holds below whatever path a proxy serves this.
+    prefix = public_path("")
+    address = f"{prefix}/{FOLDER}" if prefix else FOLDER
+    return RedirectResponse(address, status_code=307, headers=headers)
 
 
 def _caching(file: StaticFile) -> str:

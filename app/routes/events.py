@@ -81,6 +81,8 @@ async def stream_job_events(
 async def _events_of_all(
     caller: ReadCaller, services: ServicesDep, is_admitted: IsAdmittedDep
 ) -> AsyncIterator[AsyncIterable[JobEvent]]:
+    # Whether jobs can be read at all is known before the response begins.
+    await run_in_threadpool(services.jobs.check_readable, caller)
     with services.follower.following_all(caller.tenant) as watch:
         yield stream_of_all(watch, is_admitted)
 

@@ -95,11 +95,11 @@ async def get_job_export(
             job_id,
             name,
             _address(request),
-            lambda version: known.holds(tag_of(version)),
+            lambda version: known.names(tag_of(version)),
         ),
     )
     headers = tagged(tag_of(found.version))
-    if found.format is None:
+    if found.format is None or known.holds(headers["ETag"]):
         return not_modified(headers)
     headers["Content-Disposition"] = f'attachment; filename="{found.file_name}"'
     return Sliced(found.text, media_type=found.format.media_type, headers=headers)

@@ -36,6 +36,9 @@ from app.services.waiting import look_until, wanted_wait_s
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
 Text = Annotated[str | None, Query(min_length=1, max_length=200, pattern=r"^[^\x00]*$")]
+PartOfText = Annotated[
+    Text, Query(description="A part of it, in whatever case; `%` and `_` stand for themselves.")
+]
 Offset = Annotated[int, Query(ge=0, le=2**31 - 1)]
 FOUND = problem_responses(JobNotFound, DatabaseUnavailable)
 
@@ -50,7 +53,8 @@ def list_jobs(
     services: ServicesDep,
     known: PreconditionDep,
     state: SolveState | None = None,
-    name: Text = None,
+    name: PartOfText = None,
+    model: PartOfText = None,
     tag: Text = None,
     kind: Text = None,
     cursor: Text = None,
@@ -58,7 +62,14 @@ def list_jobs(
 ) -> Response:
     """Jobs that match all filters, newest first."""
     page = services.jobs.page(
-        caller, state=state, name=name, tag=tag, kind=kind, cursor=cursor, limit=limit
+        caller,
+        state=state,
+        name=name,
+        model=model,
+        tag=tag,
+        kind=kind,
+        cursor=cursor,
+        limit=limit,
     )
     headers = tagged(weak_tag(page.model_dump_json(exclude={"jobs": {"__all__": TICKING}})))
     if known.holds(headers["ETag"]):

@@ -78,8 +78,10 @@ async def get_job_timeline(
             caller,
             job_id,
             chosen,
-            lambda version: known.holds(tag_of(version)),
+            lambda version: known.names(tag_of(version)),
         ),
     )
     headers = tagged(tag_of(found.version))
-    return not_modified(headers) if found.text is None else json_text(found.text, headers)
+    if found.text is None or known.holds(headers["ETag"]):
+        return not_modified(headers)
+    return json_text(found.text, headers)

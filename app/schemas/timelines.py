@@ -93,6 +93,15 @@ class LinkTimeline(_View):
     reload_busy_ns: int
 
 
+class ShortageView(_View):
+    """What a schedule needs of a device's memory or, where `device` is null, of a host's."""
+
+    device: int | None
+    host: int | None
+    needed_bytes: int
+    limit_bytes: int
+
+
 class TimelineView(_View):
     """A schedule, what each operation waits for, why devices are idle, and memory over time."""
 
@@ -100,6 +109,10 @@ class TimelineView(_View):
     placement: str | None
     fits: bool
     reason: str | None = Field(description="Why it does not fit, or a remark.")
+    shortage: ShortageView | None = Field(
+        description="What it lacks most where that is memory; null too where the answer is of a "
+        "version that gave the reason only."
+    )
     objective: Literal["makespan", "steady_span"]
     makespan_ns: int
     steady_span_ns: int

@@ -1,8 +1,12 @@
-"""Header fields that tell browsers what to make of an answer, and what not."""
+"""Header fields of every answer: the version, and what browsers are to make of it and what not."""
 
 from __future__ import annotations
 
+from planner.version import __version__
+
 _COMMON = (
+    # By which clients tell whether they can work with this service (client/library/versions.py).
+    ("loadmaster-version", __version__),
     ("x-content-type-options", "nosniff"),
     ("x-frame-options", "DENY"),
     ("referrer-policy", "no-referrer"),

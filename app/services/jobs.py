@@ -87,6 +87,7 @@ class Jobs:
         *,
         state: SolveState | None,
         name: str | None,
+        model: str | None,
         tag: str | None,
         kind: str | None,
         cursor: str | None,
@@ -94,7 +95,7 @@ class Jobs:
     ) -> JobPage:
         """One page of the jobs that match, newest first."""
         before = None if cursor is None else decode_cursor(cursor)
-        wanted = JobFilter(state=state, name=name, tag=tag, kind=kind, before=before)
+        wanted = JobFilter(state=state, name=name, model=model, tag=tag, kind=kind, before=before)
         with self._database.looking() as connection:
             rows = JobReader(connection).page(caller.tenant, wanted, limit + 1)
         shown = rows[:limit]
@@ -103,6 +104,11 @@ class Jobs:
             jobs=[job_view(row) for row in shown],
             next_cursor=None if last is None else encode_cursor(last.created_at, last.id),
         )
+
+    def check_readable(self, caller: Caller) -> None:
+        """Raise `DatabaseUnavailable` where jobs cannot be read, of an older schema for one."""
+        with self._database.looking() as connection:
+            JobReader(connection).page(caller.tenant, JobFilter(), 1)
 
     def is_over(self, caller: Caller, job_id: str) -> bool:
         """Whether the job has ended, by one light query."""

@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 from app.models import Solve
 from app.repositories.jobs import JobRepository
 from app.repositories.solves import SolveRepository
+from planner.pipeline.names import StartKind
 from planner.pipeline.similarity import differs_only_in_limits, distance
 
 NEIGHBOURS = 20
@@ -65,7 +66,9 @@ class Starts:
         if not near:
             return None
         apart, known, solve_id = min(near, key=lambda entry: entry[0])
-        kind = "other_limit" if differs_only_in_limits(profile, known) else "nearest_profile"
+        kind = StartKind.NEAREST_PROFILE
+        if differs_only_in_limits(profile, known):
+            kind = StartKind.OTHER_LIMIT
         return self._start(solve_id, kind, apart)
 
     def _of_shape(self, shape_hash: str) -> list[tuple[str, Any]]:

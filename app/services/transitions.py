@@ -17,6 +17,7 @@ from typing import Any
 from app.database import clock_ms, milliseconds
 from app.models import Solve, SolveState, rounded_down, rounded_up
 from app.services.kept_plan import result_of_incumbent, with_provenance
+from planner.pipeline.names import StoppedBy
 
 ALLOWED: dict[SolveState, frozenset[SolveState]] = {
     SolveState.QUEUED: frozenset({SolveState.RUNNING, SolveState.CANCELLED}),
@@ -34,7 +35,6 @@ ALLOWED: dict[SolveState, frozenset[SolveState]] = {
 PLAN_COLUMNS = (Solve.spec, Solve.incumbent, Solve.started_from)
 LONGEST_BACKOFF_S = 60.0
 LOG_TAIL_LINES = 20
-MEMORY_LIMIT = "memory limit"
 
 
 class IllegalTransition(Exception):
@@ -172,7 +172,7 @@ def cancel(solve: Solve, ending: Ending | None = None) -> None:
     if result is not None and "document" in result:
         _store_answer(solve, result)
     elif solve.incumbent is not None:
-        _keep_incumbent(solve, "cancelled")
+        _keep_incumbent(solve, StoppedBy.CANCELLED)
     move(solve, SolveState.CANCELLED)
 
 
@@ -210,10 +210,10 @@ def _finish_within_memory(solve: Solve, ending: OutOfMemory, log_tail: Sequence[
         _answer(solve, result, log_tail)
     elif result is not None and result["state"] == "succeeded":
         document = result["document"]
-        provenance = {**document.get("provenance", {}), "stopped_by": MEMORY_LIMIT}
+        provenance = {**document.get("provenance", {}), "stopped_by": StoppedBy.MEMORY_LIMIT}
         _answer(solve, {**result, "document": {**document, "provenance": provenance}}, log_tail)
     elif solve.incumbent is not None:
-        _keep_incumbent(solve, MEMORY_LIMIT)
+        _keep_incumbent(solve, StoppedBy.MEMORY_LIMIT)
         move(solve, SolveState.SUCCEEDED)
     else:
         detail = (
@@ -229,7 +229,7 @@ def _finish_with_incumbent(solve: Solve, log_tail: Sequence[str]) -> None:
         detail = "The solver did not stop at its time limit and had found no plan."
         _fail(solve, "no_plan_within_limit", detail, log_tail)
         return
-    _keep_incumbent(solve, "time limit")
+    _keep_incumbent(solve, StoppedBy.TIME_LIMIT)
     move(solve, SolveState.SUCCEEDED)
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, ValidationError
 
-from planner.cost.hardware_presets import GIB, GPU_ALIASES, GPU_PRESETS
+from planner.cost.hardware_presets import GPU_ALIASES, GPU_PRESETS
 from planner.cost.offload.host_tiers import (
     HostTiers,
     HostTiersDocument,
@@ -21,6 +21,7 @@ from planner.cost.presets import find_preset
 from planner.documents import Document, PositiveWhole, WholeNumber, spec_error_from
 from planner.errors import SpecError
 from planner.pipeline.problem import Duplex
+from planner.sizes import GIB
 
 Path = tuple[str | int, ...]
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-GIB = 2**30
+from planner.sizes import GIB
 
 _MEMORY = "Memory: total reported by CUDA."
 

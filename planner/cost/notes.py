@@ -10,6 +10,7 @@ from planner.cost.note import Note, note
 from planner.cost.offload.notes import offload_notes
 from planner.cost.parameters import count_parameters, vocabulary_shard
 from planner.cost.training import Recomputation
+from planner.sizes import gib
 
 __all__ = ["Note", "notes_of"]
 
@@ -76,10 +77,10 @@ def _cluster_notes(costs: CostModel) -> list[Note]:
     link = "NVLink" if cluster.gpu.nvlink_bytes_per_s else "PCIe (no NVLink)"
     peak = cluster.gpu.peak_flop_per_s(costs.training.precision) or 0.0
     return [
-        note("GPU memory", f"{cluster.memory_bytes:,} bytes", preset),
+        note("GPU memory", gib(cluster.memory_bytes), preset),
         note(
             "reserved GPU memory",
-            f"{cluster.reserved_bytes:,} bytes",
+            gib(cluster.reserved_bytes),
             "CUDA context, NCCL buffers, library workspaces and fragmentation; default 2 GiB.",
         ),
         note(
@@ -195,13 +196,13 @@ def _stage_notes(costs: CostModel, candidates: tuple[Candidate, ...]) -> list[No
         note(
             "one layer",
             f"F {layer.forward_ns / 1e6:g} ms, B {layer.backward_input_ns / 1e6:g} ms, "
-            f"W {layer.backward_weight_ns / 1e6:g} ms, {layer.activation_bytes:,} bytes kept, "
-            f"{layer.weight_grad_bytes:,} of them until W",
+            f"W {layer.backward_weight_ns / 1e6:g} ms, {gib(layer.activation_bytes)} kept, "
+            f"{gib(layer.weight_grad_bytes)} of them until W",
             "FLOPs of Narayanan et al. 2021 split as in Zero Bubble; sizes of Korthikanti et al.",
         ),
         note(
             "between stages",
-            f"{size:,} bytes per micro-batch and direction",
+            f"{gib(size)} per micro-batch and direction",
             "One layer's output; by tensor rank with sequence parallelism.",
         ),
     ]

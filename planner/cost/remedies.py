@@ -41,6 +41,7 @@ class Remedy:
         }
         if self.training is not None:
             document["training"] = self.training
+            document["request_changes"] = {"training": self.training}
         return document
 
 

@@ -16,6 +16,7 @@ from planner.cost.spec import Spec, checked_candidates, read_cost_model
 from planner.cost.training import Training
 from planner.errors import PlannerError
 from planner.pipeline.problem import PipelineProblem
+from planner.sizes import gib
 
 __all__ = [
     "Candidate",
@@ -66,8 +67,9 @@ class StaticMemoryExceeded(PlannerError):
         self.notes = notes
         worst = max(needs, key=lambda need: need.static_bytes)
         self.summary = (
-            f"Device {worst.device} needs {worst.static_bytes:,} bytes for parameters, gradients "
-            f"and optimizer states and {reserved_bytes:,} in reserve; it has {capacity_bytes:,}."
+            f"Device {worst.device} needs {gib(worst.static_bytes)} for parameters, gradients "
+            f"and optimizer states and {gib(reserved_bytes)} in reserve; it has "
+            f"{gib(capacity_bytes)}."
         )
         super().__init__(self.summary)
 

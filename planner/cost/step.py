@@ -3,6 +3,11 @@
 The pipeline runs one forward, one backward (1F1B; Narayanan et al. 2021, arXiv 2104.04473, section
 2.2): the busiest device works through its micro-batches and waits once for every other device's
 forward and backward of one, with v chunks per device for one v-th of them.
+
+That leaves out what no schedule can avoid where stages are unequal, hops long, or memory short: a
+device that may not hold more forwards, nor send them to the host any faster, idles until the first
+backward arrives. A step is therefore never taken to be shorter than the bounds of its pipeline
+problem (`planner.pipeline.bounds.alike`).
 """
 
 from __future__ import annotations
@@ -15,6 +20,7 @@ from planner.cost.build import CostModel
 from planner.cost.model import Model
 from planner.cost.times import Flops
 from planner.cost.training import Recomputation
+from planner.pipeline.bounds.alike import alike_bound_ns
 from planner.pipeline.problem import LARGEST_VALUE, PipelineProblem
 
 
@@ -24,8 +30,8 @@ class StepTime:
     layers included; `bubble_ns` what it waits for others; `transfer_ns` the hops of the first and
     the last micro-batch; `epilogue_ns` gradient reduction and optimizer.
 
-    `bound_ns` is a lower bound for every schedule of this placement: the busiest device's work and
-    epilogue.
+    `bound_ns` is a lower bound for every schedule of this placement within the problem's memory;
+    `forced_idle_ns`, part of the bubble, is by how much it exceeds the rest.
     """
 
     compute_ns: int
@@ -33,6 +39,7 @@ class StepTime:
     transfer_ns: int
     epilogue_ns: int
     bound_ns: int
+    forced_idle_ns: int
 
     @property
     def total_ns(self) -> int:
@@ -64,29 +71,28 @@ def step_of(costs: CostModel, chunks: int, layers_per_stage: tuple[int, ...]) ->
     )
     unlimited = replace(costs.cluster, memory_bytes=LARGEST_VALUE)
     problem = replace(costs, training=one, cluster=unlimited).candidates()[0].problem
-    time = _step_time(problem, chunks, costs.training.micro_batches)
+    time = step_time(problem, chunks, costs.training.micro_batches)
     return Step(chunks, layers_per_stage, problem, time)
 
 
-def step_time(problem: PipelineProblem, chunks: int) -> StepTime:
-    """Of a problem with `chunks` chunks per device and micro-batches that are all alike."""
-    return _step_time(problem, chunks, problem.micro_batches)
-
-
-def _step_time(problem: PipelineProblem, chunks: int, micro_batches: int) -> StepTime:
+def step_time(problem: PipelineProblem, chunks: int, micro_batches: int) -> StepTime:
+    """Of a problem with `chunks` chunks per device and `micro_batches` micro-batches, each of them
+    like its first. Costs the least where the problem has no other."""
     work = _work_ns(problem)
     busiest = max(work)
     hops = sum(t.forward_ns[0] + t.backward_ns[0] for t in problem.transfers)
+    compute_ns, transfer_ns = micro_batches * busiest, hops // chunks
+    bubble_ns = (sum(work) - busiest) // chunks
     epilogue_ns = max(device.epilogue_ns for device in problem.devices)
+    bound_ns = alike_bound_ns(problem, micro_batches)
+    idle_ns = max(0, bound_ns - compute_ns - bubble_ns - transfer_ns - epilogue_ns)
     return StepTime(
-        compute_ns=micro_batches * busiest,
-        bubble_ns=(sum(work) - busiest) // chunks,
-        transfer_ns=hops // chunks,
+        compute_ns=compute_ns,
+        bubble_ns=bubble_ns + idle_ns,
+        transfer_ns=transfer_ns,
         epilogue_ns=epilogue_ns,
-        bound_ns=max(
-            micro_batches * own + device.epilogue_ns
-            for own, device in zip(work, problem.devices, strict=True)
-        ),
+        bound_ns=bound_ns,
+        forced_idle_ns=idle_ns,
     )
 
 

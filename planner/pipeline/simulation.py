@@ -10,6 +10,7 @@ from planner.errors import OrderError
 from planner.pipeline.orders import Channel, Orders
 from planner.pipeline.problem import MicroBatchOrder, PipelineProblem
 from planner.pipeline.schedule import OpKind, TimedOp, Token
+from planner.sizes import gib
 
 
 class Simulation:
@@ -249,12 +250,9 @@ class Simulation:
                 continue
             token = tokens[self.next_token[device]]
             limit, needed = self.limit[device], self._allocation(token)
-            short = limit is not None and self.used[device] + needed > limit
-            why = (
-                f"it needs {needed} bytes beside {self.used[device]} of {limit}"
-                if short
-                else "what it waits for never ends"
-            )
+            why = "what it waits for never ends"
+            if limit is not None and self.used[device] + needed > limit:
+                why = f"it needs {gib(needed)} beside {gib(self.used[device])} of {gib(limit)}"
             raise OrderError(
                 f"device {device} cannot start {token.op} of stage {token.stage}, "
                 f"micro-batch {token.micro_batch}: {why}"

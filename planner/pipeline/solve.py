@@ -16,6 +16,7 @@ from planner.errors import SolverCrash
 from planner.pipeline.answer import Findings, infeasible_answer, succeeded_answer
 from planner.pipeline.bounds.lower_bounds import lower_bounds
 from planner.pipeline.feasibility.decide import find_infeasibility
+from planner.pipeline.names import Step, StoppedBy
 from planner.pipeline.portfolio.exact import ExactStep
 from planner.pipeline.portfolio.heuristics import (
     classic_rows,
@@ -77,19 +78,19 @@ class Portfolio:
         for candidate in state.candidates:
             state.add_bounds(candidate, lower_bounds(candidate.problem, state.should_stop))
         self.started_from = start_from_stored(state, start)
-        with state.trace.step("classic schedules"):
+        with state.trace.step(Step.CLASSIC):
             self.rows = classic_rows(state)
             if not is_made_at_once(state):
                 offer_rows_for_later(state)
         milp_starts = self._best_schedules()
         if not state.is_done():
-            with state.trace.step("AdaOffload"):
+            with state.trace.step(Step.ADAOFFLOAD):
                 run_adaoffload(state)
         self.exact = ExactStep(state, milp_starts)
         if state.options.engine == "auto":
             self._run_all_engines(self.exact)
         elif not state.is_reproducible:
-            with state.trace.step(state.options.engine):
+            with state.trace.step(Step(state.options.engine)):
                 self.exact.run(state.options.engine)
         if not state.asked_to_stop():
             state.incumbents.report_latest()
@@ -113,29 +114,29 @@ class Portfolio:
         state = self.state
         if state.is_done():
             return
-        with state.trace.step("more starts"):
+        with state.trace.step(Step.MORE_STARTS):
             add_starts(state)
             offer_rows_for_later(state)
         if state.is_done():
             return
-        with state.trace.step("local search"):
+        with state.trace.step(Step.LOCAL_SEARCH):
             share = SEARCH_SHARE_SMALL if self._is_small() else SEARCH_SHARE
             self.moves = search(state, time.monotonic() + share * state.seconds_left())
         if state.is_reproducible:
             return
         if not state.is_done():
-            with state.trace.step("linear relaxation"):
+            with state.trace.step(Step.LINEAR_RELAXATION):
                 exact.strengthen_bounds()
         if not state.is_done() and not self._run_cp_sat(exact):
             # There is a verified plan already, and the proof is all that is lost.
-            with state.trace.step("local search"):
+            with state.trace.step(Step.LOCAL_SEARCH):
                 self.moves += search(state, state.deadline)
 
     def _run_cp_sat(self, exact: ExactStep) -> bool:
         """CP-SAT, once more if its process dies; False if it died again."""
         for _ in range(CP_SAT_ATTEMPTS):
             try:
-                with self.state.trace.step("cp_sat"):
+                with self.state.trace.step(Step.CP_SAT):
                     exact.run("cp_sat")
             except SolverCrash as crash:
                 self.state.reporter.log(f"CP-SAT: {crash}")
@@ -146,20 +147,20 @@ class Portfolio:
     def _is_small(self) -> bool:
         return all(c.problem.operations <= SMALL_OPERATIONS for c in self.state.promising())
 
-    def _stopped_by(self) -> str:
+    def _stopped_by(self) -> StoppedBy:
         state = self.state
         best = state.incumbents.best
         assert best is not None
         if best.objective_ns <= min(state.lower_bound(c).value_ns for c in state.candidates):
-            return "proven optimal"
+            return StoppedBy.PROVEN_OPTIMAL
         if all(map(state.is_settled, state.candidates)):
-            return "MIP gap reached"
+            return StoppedBy.GAP_REACHED
         if state.asked_to_stop():
-            return "asked to stop"
+            return StoppedBy.ASKED
         out_of_time = self.exact is not None and self.exact.ran_out_of_time
         if out_of_time or time.monotonic() >= state.deadline:
-            return "time limit"
-        return "search budget used up" if state.is_reproducible else "nothing left to try"
+            return StoppedBy.TIME_LIMIT
+        return StoppedBy.BUDGET if state.is_reproducible else StoppedBy.NOTHING_LEFT
 
     def _findings(self) -> Findings:
         state = self.state

@@ -11,6 +11,7 @@ from planner.sharding.planning import Found
 from planner.sharding.proof import agrees, is_better
 from planner.sharding.stage_answer import StageAnswer
 from planner.sharding.verify import VERIFIER, find_violations
+from planner.sizes import gib
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +137,7 @@ def _transient(answer: StageAnswer) -> Iterator[str]:
     if bound is not None and agrees(bound, plan.objective):
         return
     yield (
-        f"among plans that keep at most {kept} of the {limit} bytes, so that what is needed for a "
-        "moment fits on top"
+        f"among plans that keep at most {gib(kept)} of the {gib(limit)}, so that what is needed "
+        "for a moment fits on top"
         + ("" if bound is None else f"; no plan that keeps more is below {bound:.0f}")
     )

@@ -11,6 +11,7 @@ from planner.sharding.instance import totals
 from planner.sharding.least_memory import least_memory
 from planner.sharding.planning import Found
 from planner.sharding.spec import Question
+from planner.sizes import gib
 
 SAME_WITHIN = 1e-6
 """Relative difference of two objectives that engines do not tell apart."""
@@ -33,13 +34,12 @@ def explain(
     assert found.plan is not None
     if with_it.plan is None:
         least_bytes = least_memory(formulation).total_bytes
-        too_much = limit_bytes is not None and least_bytes > limit_bytes
         return {
             **described,
             "possible": None if with_it.status == "no_plan" else False,
-            "reason": f"every plan with it keeps at least {least_bytes} bytes on a device, which "
-            f"may keep {limit_bytes}"
-            if too_much
+            "reason": f"every plan with it keeps at least {gib(least_bytes)} on a device, which "
+            f"may keep {gib(limit_bytes)}"
+            if limit_bytes is not None and least_bytes > limit_bytes
             else "no plan with it was found that fits",
         }
     own = totals(found.instance, found.plan.choice)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import Any
 
 from planner.cost.memory import StateBytes
@@ -15,7 +16,6 @@ from planner.sharding.operators.rule import RuleOptions
 from planner.sharding.smallest_devices import Fewest
 from planner.sharding.training import ShardingTraining
 
-CHECKPOINTING = "checkpointing"
 BY_PROGRAM = "(up to the training program: no field of a request plans with it)"
 
 
@@ -43,52 +43,86 @@ def explain_shortage(
         "devices_searched": fewest.searched,
         "fewer_devices_ruled_out": fewest.fewer_ruled_out,
         "remedies": [
-            _remedy(change, changed, own, limit_bytes)
-            for change, changed, own in _remedies(layered, rule_options, training)
+            _remedy(way, limit_bytes) for way in _ways_out(layered, rule_options, training)
         ],
     }
 
 
-def _remedy(change: str, changed: Formulation, least: Least, limit_bytes: int) -> dict[str, Any]:
+class Way(StrEnum):
+    """Kinds of ways out."""
+
+    CHECKPOINTING = "checkpointing"
+    MIXED_PRECISION = "mixed_precision"
+    ZERO_STAGE = "zero_stage"
+    OPTIMIZER_IN_HOST_MEMORY = "optimizer_in_host_memory"
+    TOGETHER = "together"
+
+
+@dataclass(frozen=True)
+class _WayOut:
+    """What would change, and the least that any plan would keep then.
+
+    `request_changes` are values to put into the request, by path; None where a plan cannot be
+    asked for so. (Of mixed precision too: a graph that is posted says the types of its tensors.)
+    """
+
+    way: Way
+    change: str
+    changed: Formulation
+    least: Least
+    request_changes: Mapping[str, Any] | None = None
+
+
+def _remedy(way_out: _WayOut, limit_bytes: int) -> dict[str, Any]:
     """`memory_bytes`: the least that any plan keeps then. It fits if a plan is known whose peak
     does too; with checkpointing, of which no peak is predicted, if what is kept does."""
-    kept = least.total_bytes
-    described = {"change": change, "memory_bytes": kept, "predicted_peak_bytes": None}
-    if CHECKPOINTING in change or kept > limit_bytes:
+    kept = way_out.least.total_bytes
+    described = {
+        "remedy": way_out.way.value,
+        "change": way_out.change,
+        "request_changes": way_out.request_changes,
+        "memory_bytes": kept,
+        "predicted_peak_bytes": None,
+    }
+    if way_out.way in (Way.CHECKPOINTING, Way.TOGETHER) or kept > limit_bytes:
         return {**described, "fits": kept <= limit_bytes}
-    peak = lowest_known_peak_bytes(changed, limit_bytes)
+    peak = lowest_known_peak_bytes(way_out.changed, limit_bytes)
     fits = peak is not None and peak <= limit_bytes
     return {**described, "predicted_peak_bytes": peak, "fits": fits}
 
 
-def _remedies(
+def _ways_out(
     formulation: Formulation, rule_options: RuleOptions, training: ShardingTraining
-) -> Iterator[tuple[str, Formulation, Least]]:
-    """What would change, and the least that any plan would keep then."""
+) -> Iterator[_WayOut]:
     graph, settings = formulation.graph, formulation.settings
 
     def changed(new_graph: Graph, **changes: Any) -> Formulation:
         return formulate(new_graph, replace(settings, **changes), rule_options, with_passages=False)
 
     checkpoints = least_memory(formulation, checkpointed(formulation))
-    yield f"activation {CHECKPOINTING} of whole layers {BY_PROGRAM}", formulation, checkpoints
+    words = f"activation checkpointing of whole layers {BY_PROGRAM}"
+    yield _WayOut(Way.CHECKPOINTING, words, formulation, checkpoints)
     if training.precision == "fp32":
         states = replace(training, precision="bf16").state_bytes
         half = changed(halved(graph), states=states)
-        yield "mixed precision (training.precision bf16)", half, least_memory(half)
+        words = "mixed precision (training.precision bf16)"
+        yield _WayOut(Way.MIXED_PRECISION, words, half, least_memory(half))
     if settings.zero_stage < 3:
         sharded = changed(graph, zero_stage=3)
-        yield "ZeRO stage 3 (training.zero_stage 3)", sharded, least_memory(sharded)
+        words = "ZeRO stage 3 (training.zero_stage 3)"
+        changes = {"training.zero_stage": 3}
+        yield _WayOut(Way.ZERO_STAGE, words, sharded, least_memory(sharded), changes)
     on_device = _on_device(settings.states)
     offloaded = changed(graph, states=on_device)
-    yield f"optimizer states in host memory {BY_PROGRAM}", offloaded, least_memory(offloaded)
+    words = f"optimizer states in host memory {BY_PROGRAM}"
+    yield _WayOut(Way.OPTIMIZER_IN_HOST_MEMORY, words, offloaded, least_memory(offloaded))
     everything = changed(graph, zero_stage=3, states=on_device)
-    yield (
-        f"ZeRO stage 3 (training.zero_stage 3), {CHECKPOINTING} and optimizer states in host "
-        "memory (the latter two are up to the training program)",
-        everything,
-        least_memory(everything, checkpointed(everything)),
+    words = (
+        "ZeRO stage 3 (training.zero_stage 3), checkpointing and optimizer states in host memory "
+        "(the latter two are up to the training program)"
     )
+    least = least_memory(everything, checkpointed(everything))
+    yield _WayOut(Way.TOGETHER, words, everything, least)
 
 
 def _on_device(states: StateBytes) -> StateBytes:

@@ -17,6 +17,7 @@ from planner.sharding.stage_answer import StageAnswer
 from planner.sharding.stage_solve import StageSolve
 from planner.sharding.stages import StageGraph
 from planner.sharding.staging import divide_among_stages
+from planner.sizes import gib
 
 CLOSING_SHARE = 0.1
 """Of the time limit, kept for the baselines."""
@@ -91,7 +92,7 @@ def _no_plan(spec: ShardingSpec, answer: StageAnswer) -> dict[str, Any]:
     """The answer where nothing was found, nor proven that there is nothing."""
     of_stage = "" if spec.stages == 1 else f" for stage {answer.stage.number}"
     peak_bytes, limit_bytes = answer.found.peak_bytes, answer.limit_bytes
-    if peak_bytes is None:
+    if peak_bytes is None or limit_bytes is None:
         detail = (
             f"No plan{of_stage} was found within {spec.options.time_limit_s:g} s, nor was it "
             "proven that none fits."
@@ -99,9 +100,9 @@ def _no_plan(spec: ShardingSpec, answer: StageAnswer) -> dict[str, Any]:
     else:
         least_bytes = least_memory_bytes(answer.found.instance)
         detail = (
-            f"No plan{of_stage} was found whose predicted peak fits into the {limit_bytes} bytes "
-            f"of a device. Some plan keeps {least_bytes} bytes, the least of all, but with what is "
-            f"needed for a moment on top the least found is {peak_bytes} bytes."
+            f"No plan{of_stage} was found whose predicted peak fits into the {gib(limit_bytes)} "
+            f"of a device. Some plan keeps {gib(least_bytes)}, the least of all, but with what is "
+            f"needed for a moment on top the least found is {gib(peak_bytes)}."
             f"{_ways_out(answer)}"
         )
     return _failed(detail)

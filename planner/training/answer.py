@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from planner.training.deviation import deviation_reasons
 from planner.training.dropped import dropped_documents
 from planner.training.evaluate import Evaluator
 from planner.training.finalists import Solved
@@ -44,6 +45,27 @@ class Outcome:
             value: int = self.schedule["certificate"]["value_ns"]
             return value
         return self.best.best_known_ns
+
+    @property
+    def ranking(self) -> list[Verified]:
+        """The plans by predicted step, each with the bounds that its solver proved."""
+        known = [self._as_proven(own) for own in self.verified]
+        return sorted(known, key=lambda own: own.plan.key)
+
+    def _as_proven(self, own: Verified) -> Verified:
+        solved = self.solved_of(own)
+        if solved is None or solved.lower_bound_ns is None:
+            return own
+        bound_ns, step_ns = solved.lower_bound_ns, own.step_time_ns
+        return replace(
+            own,
+            plan=own.plan.proven(bound_ns),
+            step_time_ns=None if step_ns is None else max(step_ns, bound_ns),
+        )
+
+    def solved_of(self, own: Verified) -> Solved | None:
+        """What became of a plan as a finalist, None if it is none."""
+        return next((s for s in self.solved if s.verified.document is own.document), None)
 
     @property
     def lower_bound_ns(self) -> int | None:
@@ -92,22 +114,26 @@ def succeeded_answer(outcome: Outcome) -> dict[str, Any]:
 def result_document(outcome: Outcome) -> dict[str, Any]:
     """What clients get."""
     spec, found = outcome.spec, outcome.found
-    listed = [own.plan for own in outcome.verified]
-    first = listed[0]
+    ranking = outcome.ranking
+    best = next(own for own in ranking if own.document is outcome.best.document)
+    listed = [own.plan for own in ranking]
     plans = [
         {
             "rank": place + 1,
             **plan_document(spec, own.plan, own.document),
             "verified": _verified_document(own),
-            "schedule": _solved_document(outcome.solved, own),
-            "reasons": reasons(spec, outcome.evaluator, own.plan, first),
+            "schedule": _solved_document(outcome.solved_of(own)),
+            "reasons": [
+                *reasons(spec, outcome.evaluator, own.plan, listed[0]),
+                *deviation_reasons(own, outcome.solved_of(own)),
+            ],
         }
-        for place, own in enumerate(outcome.verified)
+        for place, own in enumerate(ranking)
     ]
     document: dict[str, Any] = {
         "plans": plans,
         "best": {
-            "rank": [own is outcome.best for own in outcome.verified].index(True) + 1,
+            "rank": ranking.index(best) + 1,
             "step_time_ns": outcome.objective_ns,
             "training": outcome.best.document,
             "schedule": outcome.schedule,
@@ -120,11 +146,14 @@ def result_document(outcome: Outcome) -> dict[str, Any]:
         + [_refused(own) for own in outcome.refused],
         "certificate": _certificate(outcome),
         "assumptions": [*search_notes(spec)],
-        "warnings": [*warnings_of(spec, outcome.best.plan, outcome.objective_ns, found.complete)],
+        "warnings": [*warnings_of(spec, best.plan, outcome.objective_ns, found.complete)],
         "provenance": _provenance(spec, outcome.seconds),
     }
     if spec.pareto:
-        document["pareto"] = [point_document(spec, plan) for plan in found.front]
+        known = {plan.training: plan for plan in listed}
+        document["pareto"] = [
+            point_document(spec, known.get(plan.training, plan)) for plan in found.front
+        ]
     return document
 
 
@@ -136,24 +165,23 @@ def _verified_document(own: Verified) -> dict[str, Any]:
         "micro_batches": own.micro_batches,
         "makespan_ns": carried and carried.makespan_ns,
         "step_time_ns": own.step_time_ns,
-        "deviation": own.best_known_ns / own.plan.total_ns - 1,
+        "deviation": own.deviation,
     }
 
 
-def _solved_document(solved: Sequence[Solved], own: Verified) -> dict[str, Any] | None:
+def _solved_document(solved: Solved | None) -> dict[str, Any] | None:
     """A finalist's makespan, bound and gap, or why it has none; None for others."""
-    for finalist in solved:
-        if finalist.verified is own:
-            if finalist.answer is None:
-                return {"makespan_ns": None, "why_not": finalist.why_not}
-            certificate = finalist.answer["document"]["certificate"]
-            return {
-                "makespan_ns": certificate["value_ns"],
-                "lower_bound_ns": certificate["lower_bound_ns"],
-                "gap": certificate["gap"],
-                "found_by": finalist.answer["document"]["provenance"]["found_by"],
-            }
-    return None
+    if solved is None:
+        return None
+    if solved.answer is None:
+        return {"makespan_ns": None, "why_not": solved.why_not}
+    certificate = solved.answer["document"]["certificate"]
+    return {
+        "makespan_ns": certificate["value_ns"],
+        "lower_bound_ns": certificate["lower_bound_ns"],
+        "gap": certificate["gap"],
+        "found_by": solved.answer["document"]["provenance"]["found_by"],
+    }
 
 
 def _searched(spec: TrainingSpec, found: Found) -> dict[str, Any]:
@@ -173,7 +201,7 @@ def _searched(spec: TrainingSpec, found: Found) -> dict[str, Any]:
 
 def _refused(own: Verified) -> dict[str, Any]:
     return {
-        "rule": "verification",
+        "rule": UNVERIFIED,
         "why": "it fits by the closed form, but did not pass verification",
         "training": own.document,
         "detail": "; ".join(own.violations),
@@ -205,6 +233,8 @@ def _certificate(outcome: Outcome) -> dict[str, Any]:
 
 
 BOUND_NAME = "busiest rank's work"
+UNVERIFIED = "verification"
+"""As if a rule: it fits by the closed form alone."""
 
 
 def infeasible_answer(

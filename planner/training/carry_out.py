@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from planner.errors import OrderError
@@ -22,16 +22,27 @@ OFFLOADS_S = 2.0
 
 @dataclass(frozen=True)
 class CarriedOut:
-    """A schedule by its name, None if there is none; `violations` are the rules it breaks."""
+    """A schedule by its name, None if there is none; `violations` are the rules it breaks.
+    `unlimited_ns` is what 1F1B takes on the same problem without offloads and memory limits."""
 
     name: str
     schedule: Schedule | None
     violations: list[str]
+    unlimited_ns: int
 
     @property
     def makespan_ns(self) -> int:
         """How long it takes."""
         return 0 if self.schedule is None else self.schedule.makespan_ns
+
+
+@dataclass(frozen=True)
+class Causes:
+    """What a schedule that was carried out loses to short memory, offloads and reloads included,
+    and 1F1B to transfers between ranks, in ns."""
+
+    memory_ns: int
+    transfers_ns: int
 
 
 def carry_out(problem: PipelineProblem, chunks: int, should_stop: StopCheck) -> CarriedOut | None:
@@ -41,24 +52,43 @@ def carry_out(problem: PipelineProblem, chunks: int, should_stop: StopCheck) -> 
     from planner.pipeline.adaoffload import adaoffload
     from planner.pipeline.classic.rows import shortage
 
+    unlimited_ns: int | None = None
     for name, timed in _classic(problem, chunks):
         if should_stop():
             return None
+        if unlimited_ns is None:
+            unlimited_ns = timed.makespan_ns
         if shortage(timed) is None:
-            return _checked(problem, name, timed.schedule)
+            return _checked(problem, name, timed.schedule, unlimited_ns)
+    assert unlimited_ns is not None, "1F1B comes first"
     ends = time.monotonic() + OFFLOADS_S
     try:
         schedule = adaoffload(
             problem, should_stop=lambda: should_stop() or time.monotonic() >= ends
         )
     except OrderError as error:
-        return CarriedOut("AdaOffload", None, [f"schedule: {error}"])
-    return _checked(problem, "AdaOffload", schedule)
+        return CarriedOut("AdaOffload", None, [f"schedule: {error}"], unlimited_ns)
+    return _checked(problem, "AdaOffload", schedule, unlimited_ns)
 
 
-def _checked(problem: PipelineProblem, name: str, schedule: Schedule) -> CarriedOut:
+def causes(problem: PipelineProblem, chunks: int, carried_out: CarriedOut) -> Causes:
+    """By the same 1F1B with one thing after the other taken away."""
+    at_once = tuple(
+        replace(t, forward_ns=(0,) * len(t.forward_ns), backward_ns=(0,) * len(t.backward_ns))
+        for t in problem.transfers
+    )
+    _, without_hops = next(_classic(replace(problem, transfers=at_once), chunks))
+    return Causes(
+        memory_ns=carried_out.makespan_ns - carried_out.unlimited_ns,
+        transfers_ns=carried_out.unlimited_ns - without_hops.makespan_ns,
+    )
+
+
+def _checked(
+    problem: PipelineProblem, name: str, schedule: Schedule, unlimited_ns: int
+) -> CarriedOut:
     violations = [str(violation) for violation in verify(problem, schedule)]
-    return CarriedOut(name, schedule, violations)
+    return CarriedOut(name, schedule, violations, unlimited_ns)
 
 
 def _classic(problem: PipelineProblem, chunks: int) -> Iterator[tuple[str, TimedClassic]]:

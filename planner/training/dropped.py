@@ -8,12 +8,16 @@ from typing import Any
 
 from planner.cost.degrees import Degrees
 from planner.errors import SpecError
+from planner.sizes import gib
 from planner.training.evaluate import Evaluator, Plan, Shortage
 from planner.training.search import ACTIVATIONS, RULES, SLOWER, STATES, Dropped
 from planner.training.space import points, savers
 from planner.training.spec import TrainingSpec
 from planner.training.trainings import as_asked, training_of, with_savers
-from planner.training.words import configuration, gib, percent, sentence, shortage
+from planner.training.words import configuration, percent, sentence, shortage
+
+ALONE = "data_parallelism"
+"""As if a rule: why data parallelism alone is not among the plans."""
 
 
 def dropped_documents(
@@ -80,7 +84,7 @@ def _data_parallelism(
         "configuration": configuration(
             with_savers(training, spec, 1, savers(spec, point.degrees)[0])
         ),
-        "rule": "data_parallelism",
+        "rule": ALONE,
         "why": "data parallelism alone, the simplest way to train",
     }
     fitting = [outcome for outcome in found if isinstance(outcome, Plan)]

@@ -15,27 +15,58 @@ from planner.cost.hardware import Cluster
 from planner.cost.memory import StateBytes
 from planner.cost.model import Model
 from planner.cost.placement import Placement, interleaved
-from planner.cost.step import StepTime, step_time
+from planner.cost.step import StepTime
 from planner.cost.training import Training
-from planner.pipeline.problem import PipelineProblem
 from planner.training.bounds import Bounds
-from planner.training.offloading import OffloadShortage, OffloadUse, needed_offloads
+from planner.training.offloading import (
+    OffloadShortage,
+    OffloadUse,
+    needed_offloads,
+    quickest_step,
+    single_micro_batches,
+)
 
 
 @dataclass(frozen=True)
 class Plan:
     """A configuration that fits. `training` has its layers per stage; `offload` is None where
-    nothing needs to be offloaded."""
+    nothing needs to be offloaded. `proven_ns` is a bound that was proven of its schedule once it
+    was worked out, 0 before."""
 
     training: Training
     step: StepTime
     ranks: tuple[RankFootprint, ...]
     offload: OffloadUse | None = None
+    proven_ns: int = 0
 
     @cached_property
     def total_ns(self) -> int:
-        """The predicted step."""
-        return self.step.total_ns + (self.offload.wait_ns if self.offload else 0)
+        """The predicted step, never below a bound that is known of its schedule."""
+        return max(self.step.total_ns + self.offload_wait_ns, self.proven_ns)
+
+    @property
+    def bound_ns(self) -> int:
+        """What no schedule of it is shorter than."""
+        return max(self.step.bound_ns, self.proven_ns)
+
+    @property
+    def offload_wait_ns(self) -> int:
+        """What the busiest link needs beyond the busiest rank's work, and beyond what all wait in
+        any case."""
+        wait_ns = self.offload.wait_ns if self.offload else 0
+        return max(0, wait_ns - self.step.forced_idle_ns)
+
+    @property
+    def bubble_ns(self) -> int:
+        """Waiting of the busiest rank: what the other parts do not account for."""
+        step = self.step
+        return self.total_ns - (
+            step.compute_ns + step.transfer_ns + step.epilogue_ns + self.offload_wait_ns
+        )
+
+    def proven(self, bound_ns: int) -> Plan:
+        """The same with a bound that was proven of its schedule."""
+        return self if bound_ns <= self.proven_ns else replace(self, proven_ns=bound_ns)
 
     @cached_property
     def rank_bytes(self) -> tuple[int, ...]:
@@ -158,13 +189,13 @@ class Evaluator:
         costs, ranks = self.footprint(training)
         training = costs.training
         fits = all(rank.headroom_bytes >= 0 for rank in ranks)
-        problem = self._problem(costs) if fits or training.offload else None
-        if problem is None:
+        problems = single_micro_batches(costs) if fits or training.offload else []
+        if not problems:
             return Shortage(training, ranks)
-        step = _step_time(problem, training)
+        step = quickest_step(problems, training)
         if fits:
             return Plan(training, step, ranks)
-        use = needed_offloads(problem, ranks, costs.blocks, training.micro_batches)
+        use = needed_offloads(problems[0], ranks, costs.blocks, training.micro_batches)
         if isinstance(use, OffloadShortage):
             return Shortage(training, ranks, use)
         return Plan(training, step, ranks, use)
@@ -194,16 +225,3 @@ class Evaluator:
         if not training.offload:
             return self.bounds.blocks(training)
         return build_blocks(self._model, self._cluster, training, shared["links"])
-
-    def _problem(self, costs: CostModel) -> PipelineProblem | None:
-        """The pipeline problem of a single micro-batch, as all are alike; None where states leave
-        no room for any."""
-        one = replace(costs, training=replace(costs.training, micro_batches=1))
-        candidates = one.candidates()
-        return candidates[0].problem if candidates else None
-
-
-def _step_time(problem: PipelineProblem, training: Training) -> StepTime:
-    """Only the first micro-batch's costs are looked at, so it stands for all."""
-    alike = replace(problem, micro_batches=training.micro_batches)
-    return step_time(alike, training.interleaving or 1)

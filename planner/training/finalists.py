@@ -8,6 +8,7 @@ from typing import Any
 
 from planner.cost.spec import checked_candidates, read_cost_model
 from planner.errors import SolverCrash
+from planner.pipeline.names import StartKind
 from planner.progress import Reporter, StopCheck
 from planner.training.carry_out import carry_out
 from planner.training.spec import TrainingSpec
@@ -36,6 +37,14 @@ class Solved:
         makespan_ns: int = self.answer["objective"]
         return makespan_ns
 
+    @property
+    def lower_bound_ns(self) -> int | None:
+        """What the solver proved that no schedule is shorter than."""
+        if self.answer is None or self.answer["state"] != "succeeded":
+            return None
+        bound_ns: int | None = self.answer["document"]["certificate"]["lower_bound_ns"]
+        return bound_ns
+
 
 def solve_finalist(
     spec: TrainingSpec,
@@ -47,7 +56,7 @@ def solve_finalist(
     time_limit_s: float,
 ) -> Solved:
     """The schedule of one finalist, unless none of it can be shorter than `to_beat_ns`."""
-    bound_ns = verified.plan.step.bound_ns
+    bound_ns = verified.plan.bound_ns
     if to_beat_ns is not None and bound_ns >= to_beat_ns:
         why = f"No schedule of it is shorter than {bound_ns} ns, so none beats the best one."
         return Solved(verified, None, why)
@@ -101,7 +110,7 @@ def _start(spec: TrainingSpec, verified: Verified, should_stop: StopCheck) -> di
         "placement": candidate.placement,
         "schedule": carried.schedule.to_document(None),
         "found_by": carried.name,
-        "origin": {"kind": "verification"},
+        "origin": {"kind": StartKind.VERIFICATION},
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,13 +10,14 @@ from planner.cost.hardware import LARGEST_GPUS, read_cluster
 from planner.cost.hardware_presets import GPU_PRESETS
 from planner.cost.training import Recomputation
 from planner.progress import StopCheck
+from planner.sizes import gib
 from planner.training.evaluate import Evaluator, Plan, Shortage
 from planner.training.least_memory import least_memory
 from planner.training.search import search
 from planner.training.space import count_configurations
 from planner.training.spec import TrainingSpec
 from planner.training.trainings import document_of, states_of
-from planner.training.words import configuration, gib, memory_parts, shortage
+from planner.training.words import configuration, memory_parts, shortage
 
 COMPUTED = "computed: the changed request was searched for a configuration that fits"
 DEGREES = (
@@ -117,7 +118,9 @@ def _remedies(
     for kind, names in changes:
         opened: dict[str, Any] = {name: EVERYTHING.get(name) for name in names}
         changed = replace(spec, choices=replace(spec.choices, **opened))
-        yield _remedy(kind, f"{', '.join(names)} left open", changed, expert_loads, should_stop)
+        words = f"{', '.join(names)} left open"
+        left_out = _left_out(spec, names)
+        yield _remedy(kind, words, left_out, changed, expert_loads, should_stop)
     for kind, names in restricted.items():
         if not names and kind != "degrees":
             yield {
@@ -127,6 +130,16 @@ def _remedies(
                 "basis": "computed: the request leaves it open, so all of them were searched",
             }
     yield from _larger_gpus(spec, expert_loads, should_stop)
+
+
+def _left_out(spec: TrainingSpec, names: Sequence[str]) -> dict[str, None]:
+    """The paths of a request that restrict these fields, each with what leaves it out."""
+    return {
+        f"{part}.{name}": None
+        for name in names
+        for part in ("training", "search")
+        if name in (spec.request.get(part) or {})
+    }
 
 
 def _restricts(spec: TrainingSpec, name: str) -> bool:
@@ -153,7 +166,9 @@ def _larger_gpus(
             continue
         memory = int(cluster.memory_bytes * (1 - spec.memory_headroom))
         changed = replace(spec, cluster=replace(cluster, memory_bytes=memory))
-        remedy = _remedy("gpu", f"{preset.name} instead", changed, expert_loads, should_stop)
+        changes = {"cluster.gpu": preset.name, "cluster.gpu_memory_bytes": None}
+        words = f"{preset.name} instead"
+        remedy = _remedy("gpu", words, changes, changed, expert_loads, should_stop)
         if remedy["fits"]:
             yield remedy | {"gpu": preset.name}
             return
@@ -177,14 +192,20 @@ def _fits(
 def _remedy(
     kind: str,
     words: str,
+    request_changes: Mapping[str, Any],
     spec: TrainingSpec,
     expert_loads: Mapping[tuple[int, int], float],
     should_stop: StopCheck,
 ) -> dict[str, Any]:
-    """Whether anything fits in a changed search, and if so the fastest that does."""
-    remedy = {"remedy": kind, "basis": COMPUTED}
+    """Whether anything fits in a changed search, and if so the fastest that does.
+
+    `request_changes` are what makes the request one for that search: values by path, None where a
+    field is to be left out.
+    """
+    remedy: dict[str, Any] = {"remedy": kind, "basis": COMPUTED}
     if not _fits(spec, expert_loads, should_stop):
         return {**remedy, "fits": False, "detail": f"Does not fit with {words} either."}
+    remedy["request_changes"] = dict(request_changes)
     fastest = replace(spec, top=1, pareto=False)
     evaluator = Evaluator(spec.model, spec.cluster, states_of(spec))
     found = search(fastest, evaluator, expert_loads, should_stop).ranked

@@ -36,7 +36,8 @@ def search_notes(spec: TrainingSpec) -> list[Note]:
             "step time",
             "1F1B in closed form",
             "Busiest rank's work + one micro-batch's work of the other ranks / chunks + transfers "
-            "+ gradient reduction and optimizer (Narayanan et al. 2021, section 2.2).",
+            "+ gradient reduction and optimizer (Narayanan et al. 2021, section 2.2); never below "
+            "a proven bound of the plan's own pipeline problem.",
         ),
         note(
             "memory",

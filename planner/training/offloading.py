@@ -12,11 +12,14 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from planner.cost.blocks import Blocks
+from planner.cost.build import CostModel
 from planner.cost.footprint import RankFootprint
+from planner.cost.step import StepTime, step_time
+from planner.cost.training import Training
 from planner.pipeline.problem import PipelineProblem
 from planner.training.bounds import RESIDENT
 
@@ -62,6 +65,22 @@ class _Kept:
     @property
     def share(self) -> float:
         return self.away / (self.in_flight - RESIDENT) if self.away else 0.0
+
+
+def single_micro_batches(costs: CostModel) -> list[PipelineProblem]:
+    """The pipeline problem of a single micro-batch, as all are alike, with each way to offload that
+    is open, the usual one first. Empty where states leave no room for any."""
+    one = replace(costs, training=replace(costs.training, micro_batches=1))
+    ways = costs.variants if costs.training.offload else costs.variants[:1]
+    candidates = (replace(one, variants=(way,)).candidates() for way in ways)
+    return [found[0].problem for found in candidates if found]
+
+
+def quickest_step(problems: Sequence[PipelineProblem], training: Training) -> StepTime:
+    """The shortest step by any way to offload, so that its bound holds for all."""
+    chunks, count = training.interleaving or 1, training.micro_batches
+    steps = [step_time(problem, chunks, count) for problem in problems]
+    return min(steps, key=lambda step: step.bound_ns)
 
 
 def needed_offloads(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planner.cost.hardware_presets import GIB
+from planner.sizes import GIB
 from planner.training.evaluate import Plan
 
 SLOWEST = 2

@@ -13,11 +13,13 @@ from planner.training.trainings import document_of
 
 BASIS = {
     "compute_ns": "micro-batches x the busiest rank's F + B + W with its layers' collectives",
-    "bubble_ns": "F + B + W of one micro-batch on all other ranks, over the chunks per rank",
+    "bubble_ns": "F + B + W of one micro-batch on all other ranks, over the chunks per rank; "
+    "longer where every schedule of the configuration has to idle for longer",
     "transfer_ns": "one micro-batch through all stages and back, over the chunks per rank",
     "epilogue_ns": "the longest gradient reduction and optimizer step of any rank",
     "offload_wait_ns": "what the busiest link to the host needs beyond the busiest rank's work",
-    "bound_ns": "no schedule of the configuration is shorter: a rank's work and epilogue",
+    "bound_ns": "no schedule of the configuration is shorter: the best bound of its pipeline "
+    "problem that is known",
 }
 
 
@@ -32,7 +34,7 @@ def plan_document(spec: TrainingSpec, plan: Plan, training: Mapping[str, Any]) -
         "expert_load": own.expert_load if own.degrees.expert > 1 else None,
         "step_time": {
             **breakdown(plan),
-            "bound_ns": plan.step.bound_ns,
+            "bound_ns": plan.bound_ns,
             "basis": BASIS,
         },
         "fits": plan.headroom_bytes >= 0,
@@ -106,5 +108,5 @@ def _offloading(plan: Plan) -> dict[str, Any] | None:
     return {
         "share_by_rank": list(use.shares),
         "busiest_link": use.busiest_link,
-        "wait_ns": use.wait_ns,
+        "wait_ns": plan.offload_wait_ns,
     }

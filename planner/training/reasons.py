@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from planner.cost.training import Recomputation, Training
+from planner.sizes import gib
 from planner.training.evaluate import Evaluator, Plan, Shortage
 from planner.training.space import Saver, savers
 from planner.training.spec import TrainingSpec
 from planner.training.trainings import as_asked, with_savers
-from planner.training.words import gib, memory_parts, percent, shortage
+from planner.training.words import memory_parts, percent, shortage
 
 PARTS = {
     "compute_ns": "work of the busiest rank",
@@ -25,10 +26,10 @@ def breakdown(plan: Plan) -> dict[str, int]:
     step = plan.step
     return {
         "compute_ns": step.compute_ns,
-        "bubble_ns": step.bubble_ns,
+        "bubble_ns": plan.bubble_ns,
         "transfer_ns": step.transfer_ns,
         "epilogue_ns": step.epilogue_ns,
-        "offload_wait_ns": plan.offload.wait_ns if plan.offload else 0,
+        "offload_wait_ns": plan.offload_wait_ns,
     }
 
 

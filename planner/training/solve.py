@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from bisect import insort
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -117,20 +118,24 @@ class _Solve:
         return infeasible_answer(self.spec, self.evaluator, found, why, self._seconds())
 
     def _verified(self, found: Found) -> tuple[list[Verified], list[Verified]]:
-        """The top plans that pass verification, and those before them that do not."""
+        """The top plans that pass verification, the fastest first, and those before them that do
+        not. A plan whose bounds turn out to be above its prediction makes room for the next."""
         passed: list[Verified] = []
         refused: list[Verified] = []
+        top = self.spec.top
         for plan in found.ranked:
+            if len(passed) >= top and plan.key >= passed[top - 1].plan.key:
+                break
             # Of the first there is no choice: without it there would be no answer.
             own = verify_plan(self.spec, plan, self._is_over if passed else never)
             if own.violations:
                 self.reporter.log(f"dropped a plan: {own.violations[0]}")
                 refused.append(own)
             else:
-                passed.append(own)
-            if len(passed) == self.spec.top or (passed and self._is_over()):
+                insort(passed, own, key=lambda one: one.plan.key)
+            if passed and self._is_over():
                 break
-        return passed, refused
+        return passed[:top], refused
 
     def _fastest_without_offloads(self, found: Found) -> Plan | None:
         """Where every plan of the top needs offloads: the fastest that needs none, which any

@@ -1,16 +1,25 @@
-"""Configurations and sizes in words, for reasons that people read."""
+"""Configurations and what they hold in words, for reasons that people read."""
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 from planner.cost.degrees import in_words
 from planner.cost.footprint import RankFootprint
-from planner.cost.hardware_presets import GIB
 from planner.cost.training import Recomputation, Training
+from planner.sizes import gib
 
 
-def gib(size: int) -> str:
-    """A size in GiB."""
-    return f"{size / GIB:.2f} GiB"
+class MemoryPart(StrEnum):
+    """What a rank's memory holds, as people call it."""
+
+    STATES = "parameters, gradients and optimizer states"
+    ACTIVATIONS = "activations"
+    LOGITS = "logits"
+    WORKSPACE = "workspace of a layer's backward"
+    GATHERED = "gathered parameters"
+    BUFFERS = "communication buffers"
+    RESERVE = "reserve"
 
 
 def percent(share: float) -> str:
@@ -37,18 +46,18 @@ def configuration(training: Training) -> str:
     return ", ".join(parts)
 
 
-def memory_parts(rank: RankFootprint, offloaded_bytes: int = 0) -> dict[str, int]:
+def memory_parts(rank: RankFootprint, offloaded_bytes: int = 0) -> dict[MemoryPart, int]:
     """What a rank holds at its fullest moment, largest first, by what people call it."""
     activations = rank.activations_bytes + rank.embedding_activations_bytes
-    parts = {
-        "parameters, gradients and optimizer states": rank.static_bytes,
-        "activations": activations - offloaded_bytes,
-        "logits" if rank.peak_is_loss else "workspace of a layer's backward": max(
+    parts: dict[MemoryPart, int] = {
+        MemoryPart.STATES: rank.static_bytes,
+        MemoryPart.ACTIVATIONS: activations - offloaded_bytes,
+        MemoryPart.LOGITS if rank.peak_is_loss else MemoryPart.WORKSPACE: max(
             rank.logits_bytes, rank.workspace_bytes
         ),
-        "gathered parameters": rank.gathered_parameters_bytes,
-        "communication buffers": rank.communication.total_bytes,
-        "reserve": rank.reserved_bytes,
+        MemoryPart.GATHERED: rank.gathered_parameters_bytes,
+        MemoryPart.BUFFERS: rank.communication.total_bytes,
+        MemoryPart.RESERVE: rank.reserved_bytes,
     }
     return dict(sorted(parts.items(), key=lambda part: -part[1]))
 

@@ -34,7 +34,7 @@ TWO_SOLVES_AT_ONCE = str(max(1, usable_cores() // 2))
 strikes on a machine of many cores."""
 KILL_WORKER_EVERY_S = by_form(4.0, 2.0)
 BROKER_STRIKE, DATABASE_STRIKE = by_form((1, 2), (20, 40))
-KILL_CHILD_EVERY_S = 5.0
+KILL_CHILD_EVERY_S = by_form(5.0, 2.0)
 """Of three, one of which is the only worker."""
 OUTCOME_S = 1200.0
 DONE = "succeeded"

@@ -173,11 +173,11 @@ def test_it_is_found_below_a_path_of_a_proxy(settings: Settings, build: Path, se
     below = settings.model_copy(update={"root_path": PREFIX})
     with TestClient(application(below, build)) as client:
         index = client.get(f"{sent}/dashboard")
-        assert (index.url.path, index.text) == (f"{sent}/dashboard/", INDEX)
+        assert (index.url.path, index.text) == (f"{PREFIX}/dashboard/", INDEX)
         assert client.get(f"{sent}/dashboard/{SCRIPT}").status_code == 200
         assert "script-src 'self'" in index.headers["content-security-policy"]
         landed = client.get(f"{sent}/", headers={"accept": "text/html"})
-        assert landed.url.path == f"{sent}/dashboard/"
+        assert landed.url.path == f"{PREFIX}/dashboard/"
 
 
 def test_without_a_build_it_says_so(settings: Settings, tmp_path: Path) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import threading
 import time
 
+from sqlalchemy import update
 from starlette.testclient import TestClient
 
 from app.database import Database
+from app.models import Job
 from app.services.attempts import Attempts, Progress, Standing
 from app.services.transitions import Answered, GivenBack, Overran
 from tests.integration.fakes import START, infeasible, succeeded
@@ -275,7 +277,33 @@ def test_jobs_are_filtered(client: TestClient, database: Database, attempts: Att
     assert listed("state=cancelled") == [first]
     assert listed("state=queued") == [second]
     assert listed("name=two") == [second]
+    assert listed("name=tw") == listed("name=WO") == [second]
+    assert sorted(listed("name=o")) == sorted([first, second])
     assert listed("tag=x") == [first]
     assert sorted(listed("tag=y")) == sorted([first, second])
     assert listed("kind=pipeline&tag=y&state=queued") == [second]
     assert listed("kind=sharding") == []
+
+
+def test_jobs_are_filtered_by_a_part_of_name_and_model(
+    client: TestClient, database: Database, attempts: Attempts
+) -> None:
+    percent = post(client, "answer 1", name="100% of nodes")["id"]
+    plain = post(client, "answer 2", name="100 of NODES_x/y\\z")["id"]
+    nameless = post(client, "answer 3")["id"]
+    with database.writing() as session:
+        session.execute(update(Job).where(Job.id == nameless).values(model="GPT-14.2B"))
+
+    def listed(**filters: str) -> list[str]:
+        answer = client.get("/v1/jobs", params=filters)
+        assert answer.status_code == 200
+        return [entry["id"] for entry in answer.json()["jobs"]]
+
+    assert listed(name="Nodes") == [plain, percent]
+    # What the database's patterns are made of stands for itself.
+    assert listed(name="0%") == [percent]
+    assert listed(name="s_x") == listed(name="x/Y") == listed(name="y\\Z") == [plain]
+    assert listed(name="0_of") == listed(name="%")[1:] == []
+    assert listed(name="'") == []
+    assert listed(model="gpt-14") == listed(model="14.2b") == [nameless]
+    assert listed(model="gpt", name="%") == listed(model="14_2") == []

@@ -167,6 +167,8 @@ def test_an_older_schema_is_not_ready_and_says_so_without_a_traceback(
     upgrade_schema(settings, revision)
     with TestClient(create_app(settings, resolve_fake), raise_server_exceptions=False) as client:
         answer = client.get("/readyz")
+        # A stream would tell nothing.
+        assert client.get("/v1/events").status_code == 503
     assert answer.status_code == 503
     assert answer.json()["status"] == "down"
     assert (answer.json()["database"], answer.json()["schema"]) == ("ok", "outdated")

@@ -59,6 +59,14 @@ def test_another_path_is_not_taken_for_the_prefix(proxied: TestClient) -> None:
     assert proxied.get(f"{PREFIX}er/healthz").status_code == 404
 
 
+def test_the_prefix_alone_is_the_root(proxied: TestClient) -> None:
+    """Browsers go on to the dashboard from there, whether the path ends with a slash or not."""
+    page = {"Accept": "text/html"}
+    for path in (PREFIX, f"{PREFIX}/", f"{PREFIX}/dashboard"):
+        found = proxied.get(path, headers=page, follow_redirects=False)
+        assert (found.status_code, found.headers["Location"]) == (307, f"{PREFIX}/dashboard/")
+
+
 def test_the_prefix_is_taken_off_once(proxied: TestClient) -> None:
     problem = proxied.get(f"{PREFIX}{PREFIX}/healthz")
     assert problem.status_code == 404

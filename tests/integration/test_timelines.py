@@ -151,6 +151,10 @@ def test_memory_beyond_the_limit_is_shown(
     timeline = client.get(address, params={"schedule": "GPipe"}).json()
     assert not timeline["fits"]
     assert timeline["reason"].startswith("out of memory")
+    shortage = timeline["shortage"]
+    assert shortage["limit_bytes"] == TIGHT_BYTES
+    device = timeline["devices"][shortage["device"]]
+    assert shortage["needed_bytes"] == device["peak_bytes"]
     device = timeline["devices"][0]
     assert max(device["memory"]["bytes"]) == device["peak_bytes"] > TIGHT_BYTES
     assert device["limit_bytes"] == TIGHT_BYTES
@@ -215,6 +219,9 @@ def test_each_timeline_has_a_tag(
         assert (again.status_code, again.content) == (304, b"")
         assert again.headers["ETag"] == tag
     assert client.get(addresses[1], headers={"If-None-Match": tags[0]}).status_code == 200
+    any_tag = {"If-None-Match": "*"}
+    assert client.get(address, headers=any_tag).status_code == 304
+    assert client.get(f"{address}?schedule=none", headers=any_tag).status_code == 404
 
 
 def test_the_schedule_of_a_training_plan(

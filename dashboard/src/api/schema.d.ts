@@ -1497,6 +1497,20 @@ export interface components {
             broker: "ok" | "unavailable";
         };
         /**
+         * ShortageView
+         * @description What a schedule needs of a device's memory or, where `device` is null, of a host's.
+         */
+        ShortageView: {
+            /** Device */
+            device: number | null;
+            /** Host */
+            host: number | null;
+            /** Needed Bytes */
+            needed_bytes: number;
+            /** Limit Bytes */
+            limit_bytes: number;
+        };
+        /**
          * SolveState
          * @description queued -> running -> succeeded | failed | cancelled | infeasible; running -> queued when a
          *     worker is lost, its solver crashed or it shuts down; queued -> cancelled | failed.
@@ -1530,6 +1544,8 @@ export interface components {
              * @description Why it does not fit, or a remark.
              */
             reason: string | null;
+            /** @description What it lacks most where that is memory; null too where the answer is of a version that gave the reason only. */
+            shortage: components["schemas"]["ShortageView"] | null;
             /**
              * Objective
              * @enum {string}
@@ -4633,7 +4649,11 @@ export interface operations {
                 };
                 content: {
                     "application/json": unknown;
+                    "application/toml": unknown;
+                    "application/yaml": unknown;
                     "text/csv": unknown;
+                    "text/x-python": unknown;
+                    "text/x-shellscript": unknown;
                 };
             };
             /** @description As the tag in `If-None-Match` says, nothing has changed. */

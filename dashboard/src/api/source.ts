@@ -1,5 +1,6 @@
 /** Where a view gets what it shows: the service, or a report that carries all of it. */
 
+import type { JsonObject } from "../pages/new/json-text";
 import { ask } from "./client";
 import type {
   ExportLink,
@@ -41,6 +42,14 @@ export async function fetchResult(id: string, signal?: AbortSignal): Promise<Res
 
 export async function fetchJob(id: string, signal?: AbortSignal): Promise<JobView> {
   return (await ask<JobView>(jobPath(id), { signal })).body;
+}
+
+/** What was posted for the job. */
+export async function fetchRequest<Body = JsonObject>(
+  id: string,
+  signal?: AbortSignal,
+): Promise<Body> {
+  return (await ask<Body>(`${jobPath(id)}/request`, { signal })).body;
 }
 
 export async function fetchSteps(id: string, signal?: AbortSignal): Promise<ProgressStep[]> {

@@ -30,6 +30,7 @@ export interface Timeline {
   placement: string | null;
   fits: boolean;
   reason: string | null;
+  shortage?: Shortage | null;
   makespan_ns: number;
   steady_span_ns: number | null;
   lower_bound_ns: number | null;
@@ -90,6 +91,16 @@ export interface ComparisonRow {
   offloads: number | null;
   fits: boolean;
   reason: string | null;
+  /** Absent in answers of older versions. */
+  shortage?: Shortage | null;
+}
+
+/** What a schedule lacks most: a device's memory, or that of a host. */
+export interface Shortage {
+  device: number | null;
+  host: number | null;
+  needed_bytes: number;
+  limit_bytes: number;
 }
 
 export interface Assumption {

@@ -1,12 +1,12 @@
 import { useComputed } from "@preact/signals";
-import { age, dateTime } from "../format";
+import { age, dateTime, utcTime } from "../format";
 import { now, serviceTime } from "../live/clock";
 
 /** How long ago the service did something; it counts on by itself. */
 export function Age(props: { at: string }) {
   const at = new Date(props.at);
   return (
-    <time dateTime={props.at} title={dateTime(at)}>
+    <time dateTime={props.at} title={`${dateTime(at)} – ${utcTime(at)}`}>
       <AgeText key={props.at} at={at} />
     </time>
   );

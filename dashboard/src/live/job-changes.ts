@@ -6,17 +6,23 @@ export interface JobFilters {
   state?: string | undefined;
   kind?: string | undefined;
   name?: string | undefined;
+  model?: string | undefined;
   tag?: string | undefined;
 }
 
-/** As the service filters: names and tags whole. */
+/** As the service filters: names and models by a part in whatever case, tags whole. */
 export function matches(job: JobView, filters: JobFilters): boolean {
   return (
     (!filters.state || job.state === filters.state) &&
     (!filters.kind || job.kind === filters.kind) &&
-    (!filters.name || job.name === filters.name) &&
+    hasPart(job.name, filters.name) &&
+    hasPart(job.model, filters.model) &&
     (!filters.tag || job.tags.includes(filters.tag))
   );
+}
+
+function hasPart(text: string | null | undefined, part: string | undefined): boolean {
+  return !part || (text ?? "").toLowerCase().includes(part.toLowerCase());
 }
 
 /**

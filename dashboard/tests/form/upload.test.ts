@@ -14,6 +14,18 @@ describe("a document that is opened", () => {
     [{ model: "GPT-2", cluster: "8xH100" }, "sharding", "pipeline", null],
     [{}, "pipeline", "pipeline", null],
   ] as const)("%j", (document, shown, kind, body) => {
-    expect(openedAs(document as never, shown)).toEqual({ kind, body: body ?? document });
+    expect(openedAs(document as never, shown)).toMatchObject({ kind, body: body ?? document });
+  });
+
+  it("is known by its parts", () => {
+    expect(openedAs({ foo: 1 }, "sharding")).toEqual({
+      kind: "sharding",
+      body: { foo: 1 },
+      isKnown: false,
+    });
+    expect(openedAs({ name: "only a name" }, "pipeline").isKnown).toBe(false);
+    for (const document of [problem, graph, { model: "GPT-2" }, { alpha: 1 }]) {
+      expect(openedAs(document as never, "pipeline").isKnown).toBe(true);
+    }
   });
 });

@@ -44,7 +44,7 @@ it("has every operation's label, the rows' names and the lines' names in an SVG 
   const texts = textsOf(svgOf(timeline));
   const labels = texts.filter((text) => /^[FBWOR]\d/.test(text));
   expect(labels).toHaveLength(timeline.ops.op.length);
-  expect(texts).toContain("GPU 0");
+  expect(texts).toContain("Device 0");
   expect(texts).toContain("O pcie 1 (1)");
   expect(texts.some((text) => text.startsWith("makespan"))).toBe(true);
   expect(texts.some((text) => text.startsWith("lower bound"))).toBe(true);

@@ -3,6 +3,7 @@ import { render } from "preact";
 import { act } from "preact/test-utils";
 import { beforeEach, expect, it } from "vitest";
 import { buildModel } from "../../src/charts/gantt/model";
+import { exactTime } from "../../src/format";
 import { setLanguage } from "../../src/i18n";
 import { Details } from "../../src/views/gantt/details";
 import { listOf } from "../../src/views/gantt/look";
@@ -25,7 +26,7 @@ it("tells a screen reader of the operation that is selected", async () => {
   expect(live?.textContent).toBe("");
   await act(() => state.select(state.model.rows[0]?.ops[1] ?? null));
   expect(live?.textContent).toContain("stage 0, micro-batch 1");
-  expect(live?.textContent).toContain("GPU 0");
+  expect(live?.textContent).toContain("Device 0");
   expect(live?.textContent).toContain("4,201,003 ns");
   expect(live?.textContent).toContain("its device was busy with F0 S0");
 });
@@ -42,9 +43,18 @@ it("goes to what the selected operation waited for", async () => {
 it("has the schedule as tables", async () => {
   await act(() => render(<Summary model={model} />, root));
   const captions = [...root.querySelectorAll("caption")].map((caption) => caption.textContent);
-  expect(captions).toEqual(["Devices: busy and idle time, memory", "Host links", "Host memory"]);
-  const busyNs = model.timeline.devices[0]?.busy_ns ?? 0;
-  expect(root.querySelector("tbody tr")?.textContent).toContain(busyNs.toLocaleString("en"));
+  expect(captions).toEqual([
+    "Devices: compute, epilogue and idle time, memory",
+    "Host links",
+    "Host memory",
+  ]);
+  const { busy_ns = 0, epilogue_ns = 0 } = model.timeline.devices[0] ?? {};
+  const exact = [...root.querySelectorAll("tbody tr:first-child [title]")].map((one) =>
+    one.getAttribute("title"),
+  );
+  expect(exact).toContain(exactTime(busy_ns - epilogue_ns));
+  expect(exact).toContain(exactTime(epilogue_ns));
+  expect(busy_ns - epilogue_ns).toBeGreaterThan(0);
 });
 
 it("says it in Chinese", async () => {

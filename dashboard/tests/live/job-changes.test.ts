@@ -11,11 +11,19 @@ function changed(...jobs: ReturnType<typeof jobOf>[]) {
 }
 
 describe("matches", () => {
-  it("compares names and tags whole, as the service does", () => {
-    const job = jobOf({ name: "night run", tags: ["night", "gpt"], state: "running" });
+  it("looks for parts of name and model and compares tags whole, as the service does", () => {
+    const job = jobOf({
+      name: "Night run",
+      model: "GPT-14.2B",
+      tags: ["night", "gpt"],
+      state: "running",
+    });
     expect(matches(job, {})).toBe(true);
     expect(matches(job, { name: "night run", tag: "gpt", state: "running" })).toBe(true);
-    expect(matches(job, { name: "night" })).toBe(false);
+    expect(matches(job, { name: "IGHT", model: "gpt" })).toBe(true);
+    expect(matches(job, { name: "day" })).toBe(false);
+    expect(matches(job, { model: "llama" })).toBe(false);
+    expect(matches(jobOf({ name: null, model: null }), { name: "n" })).toBe(false);
     expect(matches(job, { tag: "gp" })).toBe(false);
     expect(matches(job, { state: "failed" })).toBe(false);
     expect(matches(job, { kind: "sharding" })).toBe(false);

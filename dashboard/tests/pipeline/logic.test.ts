@@ -5,6 +5,7 @@ import { bestClassic, byObjective, contenders, OURS } from "../../src/views/pipe
 import { foundAt, stepRows } from "../../src/views/pipeline/found";
 import { deviceShares, idleByReason, longestWait } from "../../src/views/pipeline/idle";
 import { missingParts } from "../../src/views/pipeline/missing";
+import { namesake } from "../../src/views/pipeline/namesake";
 import {
   bubbleRatio,
   fullestDevice,
@@ -51,10 +52,25 @@ describe("the comparison", () => {
     expect(all[2]?.slowerBy).toBeNull();
   });
 
-  it("splits the makespan in useful time and bubble", () => {
-    const [, gpipe] = contenders(readResult(complete()));
-    expect(gpipe?.bubbleNs).toBeCloseTo(30);
-    expect(gpipe?.usefulNs).toBeCloseTo(90);
+  it("splits the makespan in parts that add up, the epilogue apart from idle time", () => {
+    const document = complete();
+    for (const device of document.problem.devices) {
+      device.epilogue_ns = 12;
+    }
+    const [, gpipe] = contenders(readResult(document));
+    expect(gpipe?.split?.compute).toBeCloseTo(0.75);
+    expect(gpipe?.split?.epilogue).toBeCloseTo(0.1);
+    expect(gpipe?.split?.idle).toBeCloseTo(0.15);
+    expect(gpipe?.bubbleRatio).toBeCloseTo(0.25);
+  });
+
+  it("tells a plan from the row that it bears the name of", () => {
+    const all = contenders(readResult(complete()));
+    expect(namesake("1f1b", all)?.name).toBe("1F1B");
+    expect(namesake("local search", all)).toBeNull();
+    const own = all.map((row) => (row.isOurs ? { ...row, objectiveNs: 120 } : row));
+    expect(namesake("GPipe", own)).toBeNull();
+    expect(namesake("GPipe", all)?.name).toBe("GPipe");
   });
 
   it("sorts by the objective and leaves out rows without figures", () => {
@@ -125,7 +141,12 @@ describe("idle time", () => {
       { reason: "fill", ns: 25 },
       { reason: "drain", ns: 10 },
     ]);
-    expect(deviceShares(timeline()).map((share) => share.idleNs)).toEqual([20, 60]);
+    const shares = deviceShares(timeline());
+    expect(shares.map((share) => share.idleNs)).toEqual([20, 60]);
+    // What is shown of a device adds up to the makespan.
+    const sums = shares.map((share) => share.computeNs + share.epilogueNs + share.idleNs);
+    expect(sums).toEqual([100, 100]);
+    expect(shares[0]?.epilogueNs).toBe(6);
   });
 });
 
@@ -273,6 +294,7 @@ function timeline(): Timeline {
   const device = (number: number, busy_ns: number, idle_ns: Record<IdleReason, number>) => ({
     device: number,
     busy_ns,
+    epilogue_ns: 6,
     idle_ns,
   });
   return {

@@ -86,21 +86,6 @@ describe("a pipeline schedule", () => {
     expect(page.textContent).toContain("This plan is not complete");
     expect(page.textContent).toContain("(cancelled)");
   });
-
-  it("says what an infeasible problem lacks, and the ways out", async () => {
-    const infeasibility = {
-      summary: "No schedule fits.",
-      devices: [3],
-      limit_bytes: [1024],
-      smallest_limit_bytes: [2048],
-      bytes: [4096],
-      remedies: [{ remedy: "offload", fits: true, detail: "stage 3", basis: "exact" }],
-    };
-    await show(source({ result: { infeasibility } }));
-    expect(page.textContent).toContain("No schedule fits.");
-    expect(page.textContent).toContain("2.000 KiB");
-    expect(page.textContent).toContain("offload");
-  });
 });
 
 describe("downloads", () => {

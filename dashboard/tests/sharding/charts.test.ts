@@ -1,22 +1,22 @@
 // @vitest-environment happy-dom
 import { beforeAll, describe, expect, it } from "vitest";
+import { isWide, logMarks, markText, roundInterval, zeroPlace } from "../../src/charts/axes";
+import { barsOption } from "../../src/charts/bars";
+import { tooltipElement } from "../../src/charts/tooltip";
+import { scaleOf } from "../../src/format";
 import { setLanguage } from "../../src/i18n";
 import { chartColours } from "../../src/palette";
-import { barsOption } from "../../src/views/sharding/bars";
 import { baselineRows } from "../../src/views/sharding/baseline-rows";
-import { bytesInterval, roundBytes, withoutZeros } from "../../src/views/sharding/bytes-axis";
 import {
   differences,
   frontDots,
-  isWide,
+  frontLine,
   orderedFront,
-  zeroPlace,
 } from "../../src/views/sharding/front-data";
 import { frontOption } from "../../src/views/sharding/front-option";
 import type { Planned } from "../../src/views/sharding/model";
 import { stepTo } from "../../src/views/sharding/operator-list";
 import { largest } from "../../src/views/sharding/operators";
-import { tooltipElement } from "../../src/views/sharding/tooltip";
 import type { FrontPoint } from "../../src/views/sharding/types";
 
 beforeAll(() => setLanguage("en"));
@@ -34,6 +34,8 @@ function point(redundant: number, sent: number, fits: boolean | null = true): Fr
     proven: true,
   };
 }
+
+const NAMES = { fits: "", exceeds: "", unknown: "", chosen: "", sweep: "", baselines: "" };
 
 const PART: Planned = {
   instance: { operators: [], edges: [], alpha: 1, device_memory_bytes: null },
@@ -72,13 +74,20 @@ const PART: Planned = {
   ],
 };
 
-describe("the axis of bytes", () => {
-  it("has marks at round numbers", () => {
-    expect(bytesInterval(75 * GIB)).toBe(20 * GIB);
-    expect(bytesInterval(900 * 4 * 1024)).toBe(1024 * 1024);
-    expect(roundBytes(20 * GIB)).toBe("20 GiB");
-    expect(roundBytes(1000)).toBe("1,000 B");
-    expect(withoutZeros("12.50 s")).toBe("12.50 s");
+describe("axes", () => {
+  it("have marks at round numbers of one unit, that of the largest value", () => {
+    expect(roundInterval("bytes", 75 * GIB)).toBe(20 * GIB);
+    expect(roundInterval("bytes", 1.5 * 1024 * GIB)).toBe(512 * GIB);
+    expect(roundInterval("time", 613e6)).toBe(200e6);
+    const scale = scaleOf("bytes", [1.5 * 1024 * GIB]);
+    expect(markText(512 * GIB, scale)).toBe("0.5 TiB");
+    expect(markText(20 * GIB, scaleOf("bytes", [75 * GIB]))).toBe("20 GiB");
+  });
+
+  it("have marks on a logarithmic axis however narrow it is", () => {
+    expect(logMarks("bytes", 28, 2 ** 40).length).toBeGreaterThan(3);
+    expect(logMarks("bytes", 60 * GIB, 80 * GIB).length).toBeGreaterThan(2);
+    expect(logMarks("time", 4e9, 30e9).length).toBeGreaterThan(2);
   });
 });
 
@@ -102,10 +111,13 @@ describe("the front", () => {
     expect(isWide([25, 72])).toBe(false);
     expect(isWide([0, 5])).toBe(false);
     expect(zeroPlace([0, 28, 100])).toBe(14);
+    expect(zeroPlace([28, 100])).toBe(28);
     const dots = frontDots(PART, [point(0, 5)], "this plan");
     const t = {
       redundant: "r",
       sent: "s",
+      line: "front",
+      weightsLine: "weights",
       series: {
         fits: "f",
         exceeds: "e",
@@ -115,9 +127,30 @@ describe("the front", () => {
         baselines: "b",
       },
     };
-    const option = frontOption(dots, null, [true, false], t, chartColours(false));
+    const option = frontOption(dots, null, true, t, chartColours(false));
+    const [xAxis, yAxis] = [option.xAxis, option.yAxis] as { type: string }[];
+    expect([xAxis?.type, yAxis?.type]).toEqual(["log", "log"]);
     const series = option.series as { name?: string; data: { value: number[] }[] }[];
     expect(series.find((one) => one.name === "f")?.data[0]?.value).toEqual([0.5, 5]);
+  });
+
+  it("leads as steps through what no other point beats, or through the plans of all weights", () => {
+    const points = [point(2, 5), point(3, 6), point(4, 3, false)];
+    const sent = (own: readonly FrontPoint[]) =>
+      frontLine(frontDots(PART, own, "this plan")).map((dot) => dot.sent);
+    expect(sent(points)).toEqual([5, 3]);
+    expect(sent([])).toEqual([6, 1]);
+    const texts = { redundant: "", sent: "", line: "front", weightsLine: "weights", series: NAMES };
+    const colours = chartColours(false);
+    const lines = (own: readonly FrontPoint[]) => {
+      const dots = frontDots(PART, own, "this plan");
+      const { series } = frontOption(dots, null, false, texts, colours);
+      return (series as { type: string; name: string; step?: string }[])
+        .filter((one) => one.type === "line")
+        .map((one) => [one.name, one.step]);
+    };
+    expect(lines(points)).toEqual([["front", "end"]]);
+    expect(lines([])).toEqual([["weights", "end"]]);
   });
 
   it("knows what two plans split differently", () => {
@@ -147,8 +180,7 @@ describe("bars", () => {
           { name: "a", values: [1] },
           { name: "b", values: [2] },
         ],
-        unit: "bytes",
-        format: String,
+        measure: "bytes",
         limit: { value: 9, name: "limit" },
       },
       chartColours(true),

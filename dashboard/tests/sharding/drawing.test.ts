@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { layoutGraph, linePath, lineWidth } from "../../src/views/sharding/layout";
 import type { EdgeRow } from "../../src/views/sharding/model";
-import { fitted, initial, revealing, zoomed } from "../../src/views/sharding/viewport";
+import { fitted, initial, revealing, seen, zoomed } from "../../src/views/sharding/viewport";
 
 function edge(index: number, from: number, to: number, bytes = 0): EdgeRow {
   return { index, from, to, bytes, tensors: [], isToNextLayer: from > to };
@@ -62,10 +62,29 @@ describe("the viewport", () => {
     expect(fitted({ width: 10, height: 10 }, { width: 20, height: 20 }).scale).toBe(1);
   });
 
-  it("begins at the top where all of it could not be read", () => {
-    const view = initial({ width: 100, height: 5000 }, { width: 500, height: 500 });
-    expect(view.y).toBe(0);
+  it("begins at the focus, readable, where all of it could not be read", () => {
+    const drawing = { width: 100, height: 5000 };
+    const screen = { width: 500, height: 500 };
+    const view = initial(drawing, screen, { x: 50, y: 2500 });
     expect(view.scale).toBeGreaterThan(0.5);
+    // The focus is in the middle of the screen.
+    expect(view.y + 2500 * view.scale).toBeCloseTo(250);
+    const part = seen(view, screen);
+    expect(part.y + part.height / 2).toBeCloseTo(2500);
+  });
+
+  it("shows nothing beyond the drawing for a focus at its edge", () => {
+    const drawing = { width: 100, height: 5000 };
+    const screen = { width: 500, height: 500 };
+    expect(initial(drawing, screen, { x: 50, y: 10 }).y).toBe(0);
+    const last = initial(drawing, screen, { x: 50, y: 4990 });
+    expect(last.y).toBeCloseTo(500 - 5000 * last.scale);
+  });
+
+  it("begins with all of a drawing that can be read", () => {
+    const drawing = { width: 400, height: 400 };
+    const screen = { width: 500, height: 500 };
+    expect(initial(drawing, screen, { x: 0, y: 0 })).toEqual(fitted(drawing, screen));
   });
 
   it("moves only as far as needed to show a point", () => {

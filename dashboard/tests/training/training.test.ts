@@ -1,7 +1,12 @@
 import { describe, expect, it } from "vitest";
 import { ranges, runsText } from "../../src/number-runs";
 import { chartColours } from "../../src/palette";
-import { candidatesOf, configurationText, stepped } from "../../src/views/training/candidates-data";
+import {
+  type Candidate,
+  candidatesOf,
+  configurationText,
+  stepped,
+} from "../../src/views/training/candidates-data";
 import { draftOf } from "../../src/views/training/draft";
 import { droppedRules } from "../../src/views/training/dropped-rules";
 import { memoryPart, stepPart, usedMemoryParts } from "../../src/views/training/parts";
@@ -37,6 +42,18 @@ function plan(rank: number, changes: Partial<TrainedPlan> = {}): TrainedPlan {
   return { ...figures(), rank, micro_batches: 8, fits: true, ...changes };
 }
 
+function candidate(changes: Partial<Figures>, isPareto: boolean): Candidate {
+  const own = figures(changes);
+  return {
+    key: JSON.stringify(changes),
+    figures: own,
+    plan: null,
+    isBest: false,
+    isPareto,
+    fits: true,
+  };
+}
+
 const RESULT = {
   plans: [plan(1), plan(2, { data_parallel: 16, step_time_ns: 6e9 })],
   best: { rank: 2, step_time_ns: 6e9, training: {} },
@@ -68,21 +85,53 @@ describe("candidatesOf", () => {
     expect(stepped([], null, 1)).toBeNull();
   });
 
-  it("draws the limit, and a front for each number of GPUs where there are several", () => {
-    expect(frontLines(candidates).map((line) => line.gpus)).toEqual([64, 32]);
-    expect(frontLines(candidates.slice(0, 2))).toEqual([]);
+  const front = (all: readonly (typeof candidates)[number][]) =>
+    frontLines(all).map(({ gpus, points }) => [
+      gpus,
+      points.map((one) => one.figures.step_time_ns),
+    ]);
+
+  it("draws a front for each number of GPUs: that of the answer, else of the plans listed", () => {
+    const faster = candidate({ devices: 32, step_time_ns: 8e9, peak_bytes: 70 }, true);
+    const slower = candidate({ devices: 32, step_time_ns: 9e9, peak_bytes: 50 }, true);
+    const beaten = candidate({ devices: 32, step_time_ns: 9.5e9, peak_bytes: 60 }, true);
+    const other = candidate({ devices: 32, step_time_ns: 1e9, peak_bytes: 10 }, false);
+    expect(front([slower, beaten, other, faster])).toEqual([[32, [8e9, 9e9]]]);
+    const listed = [faster, slower, beaten].map((one) => ({ ...one, isPareto: false }));
+    expect(front(listed)).toEqual([[32, [8e9, 9e9]]]);
+    expect(front([faster])).toEqual([]);
+  });
+
+  it("names the front in the legend, marks the limit, and has both axes alike", () => {
+    const points = [
+      candidate({ step_time_ns: 8e9, peak_bytes: 70 }, true),
+      candidate({ step_time_ns: 9e9, peak_bytes: 50 }, true),
+    ];
     const t = {
       step: "t",
       peak: "m",
       gpus: "g",
       plan: "p",
       limit: "limit",
+      front: "front",
+      listedFront: "listed",
       onGpus: String,
       series: { best: "b", plans: "p", pareto: "f", exceeds: "e" },
     };
-    const option = scatterOption(candidates, candidates[0]?.key ?? null, t, chartColours(false));
-    const series = option.series as { markLine?: { data: { yAxis: number }[] } }[];
-    expect(series.flatMap((one) => one.markLine?.data ?? [])).toEqual([{ yAxis: 80 }]);
+    for (const isLogarithmic of [true, false]) {
+      const option = scatterOption(points, null, isLogarithmic, t, chartColours(false));
+      const series = option.series as {
+        type: string;
+        name?: string;
+        step?: string;
+        markLine?: { data: { yAxis: number }[] };
+      }[];
+      const lines = series.filter((one) => one.type === "line");
+      expect(lines.map((one) => [one.name, one.step])).toEqual([["front", "end"]]);
+      expect(series.flatMap((one) => one.markLine?.data ?? [])).toEqual([{ yAxis: 80 }]);
+      const types = [option.xAxis, option.yAxis].map((axis) => (axis as { type: string }).type);
+      expect(types).toEqual(isLogarithmic ? ["log", "log"] : ["value", "value"]);
+    }
   });
 });
 

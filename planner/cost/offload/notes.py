@@ -10,6 +10,7 @@ from planner.cost.offload.compression import Compression, Compressor
 from planner.cost.offload.host_tiers import AUTO, INTERLEAVE, LOCAL, Tier
 from planner.cost.offload.paths import OffloadPath
 from planner.cost.offload.screening import MOST_CANDIDATES
+from planner.sizes import gib
 
 GB = 1e9
 
@@ -75,7 +76,7 @@ def _path_notes(costs: CostModel, path: OffloadPath) -> list[Note]:
         ),
         note(
             f"{what} memory{suffix}",
-            "no limit" if store is None else f"{store:,} bytes",
+            "no limit" if store is None else gib(store),
             f"For each GPU of a rank, in {path.stores[0].name} and its like.",
         ),
     ]

@@ -16,6 +16,7 @@ from planner.estimates.memory.buffers import buffer_documents, nccl_bytes
 from planner.estimates.memory.remedies import what_would_fit
 from planner.estimates.ranks import estimated_placement, rank_footprints, tightest
 from planner.estimates.request import EstimateRequest, read_costs, read_request
+from planner.sizes import gib
 
 _PARTS = {
     "parameters_bytes": "In the training precision; ZeRO stage 3 keeps a share.",
@@ -234,8 +235,8 @@ def _warnings(costs: CostModel, worst: RankFootprint) -> list[str]:
         )
     if nccl_bytes(costs) > costs.cluster.reserved_bytes:
         warnings.append(
-            f"NCCL's buffers alone may take {nccl_bytes(costs):,} bytes, more than the reserve of "
-            f"{costs.cluster.reserved_bytes:,}: raise the cluster's reserved_bytes, or lower "
+            f"NCCL's buffers alone may take {gib(nccl_bytes(costs))}, more than the reserve of "
+            f"{gib(costs.cluster.reserved_bytes)}: raise the cluster's reserved_bytes, or lower "
             "NCCL_MAX_NCHANNELS."
         )
     share = worst.headroom_bytes / worst.limit_bytes

@@ -32,6 +32,7 @@ from planner.estimates.offload.ranks import (
 )
 from planner.estimates.offload.tiers import RankTiers, fill_tiers
 from planner.estimates.request import EstimateRequest, read_costs, read_request
+from planner.sizes import gib
 
 Share = Annotated[FiniteNumber, Field(ge=0, le=1)]
 
@@ -258,7 +259,7 @@ def _warnings(links: Sequence[Mapping[str, Any]], tiers: Sequence[RankTiers]) ->
         worst = max(short, key=lambda own: own.missing_bytes)
         found.append(
             f"{len(short)} of {len(tiers)} ranks hold less than 1F1B keeps; rank {worst.rank} "
-            f"lacks {worst.missing_bytes:,} bytes in all tiers together. Give more host memory or "
+            f"lacks {gib(worst.missing_bytes)} in all tiers together. Give more host memory or "
             "SSDs, recompute, or keep fewer micro-batches in flight at the price of a bubble."
         )
     return found

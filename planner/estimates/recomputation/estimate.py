@@ -37,6 +37,7 @@ from planner.estimates.recomputation.checkpointing import (
 )
 from planner.estimates.recomputation.ranks import pipeline_ranks
 from planner.estimates.request import EstimateRequest, read_costs, read_request
+from planner.sizes import gib
 
 Share = Annotated[FiniteNumber, Field(ge=0, le=1)]
 
@@ -180,7 +181,7 @@ def _source_document(ranks: Sequence[Rank], plain: Outcome) -> dict[str, Any]:
     }
     if interval is None:
         document["remarks"].append(
-            f"No value: model states and reserve leave {rank.free_bytes:,} bytes on rank "
+            f"No value: model states and reserve leave {gib(rank.free_bytes)} on rank "
             f"{rank.rank}; no recomputation helps. Shard the states (zero_stage, tensor_parallel, "
             "pipeline_parallel) or take larger GPUs."
         )
@@ -201,7 +202,7 @@ def _source_document(ranks: Sequence[Rank], plain: Outcome) -> dict[str, Any]:
         )
     if not outcome.fits:
         document["remarks"].append(
-            f"With it rank {outcome.tightest.rank} lacks {-outcome.headroom_bytes:,} bytes."
+            f"With it rank {outcome.tightest.rank} lacks {gib(-outcome.headroom_bytes)}."
         )
     return document
 
@@ -270,7 +271,7 @@ def _warnings(costs: CostModel, outcomes: Sequence[Outcome]) -> list[str]:
         best = least_memory(outcomes)
         found.append(
             f"Nothing fits: with {best.choice.method} recomputation rank {best.tightest.rank} "
-            f"still lacks {-best.headroom_bytes:,} bytes. Lower micro_batch_size, raise "
+            f"still lacks {gib(-best.headroom_bytes)}. Lower micro_batch_size, raise "
             "tensor_parallel, pipeline_parallel or zero_stage, or offload."
         )
     training = costs.training

@@ -13,6 +13,7 @@ from planner.cost.step import Step, flops_utilization, hardware_flops, model_flo
 from planner.estimates.ranks import estimated_placement, rank_footprints, tightest
 from planner.estimates.request import EstimateRequest, read_costs, read_request
 from planner.estimates.step_time.parts import busiest_rank, step_parts, why_slowest
+from planner.sizes import gib
 
 _PARTS = {
     "matrix_products": "Matrix products of the busiest rank, at efficiency.compute of the peak.",
@@ -25,7 +26,8 @@ _PARTS = {
     "zero_collectives": "ZeRO stages 2 and 3: gathering parameters and scattering gradients in "
     "every micro-batch.",
     "compute": "Computation of the busiest rank, as measured.",
-    "bubble": "What the busiest rank waits for the others' first and last micro-batch.",
+    "bubble": "What the busiest rank waits for the others' first and last micro-batch, and for "
+    "whatever else no schedule can do meanwhile.",
     "transfers": "Hops of the first and the last micro-batch between ranks.",
     "gradient_reduction": "Adding up gradients over replicas after the last micro-batch, not "
     "overlapped; with ZeRO stages 1 and 2 also gathering parameters.",
@@ -61,8 +63,8 @@ def estimate_step_time(body: Mapping[str, Any]) -> dict[str, Any]:
         "transfer_ns": step.time.transfer_ns,
         "epilogue_ns": step.time.epilogue_ns,
         "bound_ns": step.time.bound_ns,
-        "bound_basis": "No schedule of this placement is faster: the busiest rank's computation "
-        "and its gradient reduction and optimizer step.",
+        "bound_basis": "No schedule of this placement is faster, however much memory there is: "
+        "what has to come before a rank's computation, that, and what has to follow it.",
         "limited_by": _limited_by(breakdown),
         "interleaving": step.chunks,
         "layers_per_stage": list(step.layers_per_stage),
@@ -187,7 +189,7 @@ def _warnings(costs: CostModel, memory: RankFootprint) -> list[str]:
     training, warnings = costs.training, []
     if memory.headroom_bytes < 0:
         warnings.append(
-            f"It does not fit: rank {memory.rank} lacks {-memory.headroom_bytes:,} bytes. POST "
+            f"It does not fit: rank {memory.rank} lacks {gib(-memory.headroom_bytes)}. POST "
             "/v1/memory-estimates says what would help."
         )
     if training.micro_batches < training.degrees.pipeline:

@@ -23,39 +23,55 @@ What can be offloaded counts as away beside the last F. Under free order the las
 micro-batch's, whichever makes the bound least. Source: the bubbles of the memory-limited schedules
 in "Zero Bubble Pipeline Parallelism" (Qi et al., 2023), counted per device; the best choice of what
 runs before, and of what waits, is bounded by the fractional knapsack (Dantzig, 1957).
+
+Of micro-batches that are all alike under fixed order a window of one of them does: the earliest
+starts that count are of the first, what follows is of the last, and the rest are sums.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import fields, replace
 from math import gcd
+from typing import Any
 
 from planner.pipeline.bounds.stage_memory import StageMemory
 from planner.pipeline.bounds.window import Window
+from planner.pipeline.names import BoundName
 from planner.pipeline.problem import Stage
 
-FILL, DRAIN, BOTH, TAIL = "fill idle", "drain idle", "fill and drain idle", "tail"
+FILL, DRAIN, BOTH, TAIL = (
+    BoundName.FILL_IDLE,
+    BoundName.DRAIN_IDLE,
+    BoundName.FILL_AND_DRAIN_IDLE,
+    BoundName.TAIL,
+)
 
 
-def idle_bounds_ns(window: Window) -> dict[str, int]:
-    """The four bounds on the window's length; 0 where no device has a memory limit."""
-    best = dict.fromkeys((FILL, DRAIN, BOTH, TAIL), 0)
+def idle_bounds_ns(window: Window, repeats: int = 1) -> dict[str, int]:
+    """The four bounds on the window's length; 0 where no device has a memory limit.
+
+    `repeats` is above 1 only for a window of one micro-batch under fixed order: the bounds are
+    those of so many like it.
+    """
+    best: dict[str, int] = dict.fromkeys((FILL, DRAIN, BOTH, TAIL), 0)
     for d in window.stages_of_device:
         if window.problem.devices[d].activation_memory_bytes is not None:
-            for name, value in _DeviceIdle(window, d).bounds_ns().items():
+            for name, value in _DeviceIdle(window, d, repeats).bounds_ns().items():
                 best[name] = max(best[name], value)
     return best
 
 
-def most_value(items: Iterable[tuple[int, int]], room: int) -> int:
-    """At least the most value of `items` (value, weight) within `room`.
+def most_value(items: Iterable[tuple[int, int]], room: int, repeats: int = 1) -> int:
+    """At least the most value of `items` (value, weight), each there `repeats` times, within
+    `room`.
 
     The Lagrangian bound r room + sum of max(0, value - r weight), valid for every r >= 0; with
     the ratio r of the item that no longer fits whole it is the fractional knapsack. What any
     choice weighs is a multiple of the weights' divisor, so `room` counts as one.
     """
-    counts = Counter(items)
+    counts = {item: count * repeats for item, count in Counter(items).items()}
     free = sum(value * count for (value, weight), count in counts.items() if not weight)
     weighing = [item for item in counts if item[1]]
     unit = gcd(*(weight for _, weight in weighing)) or 1
@@ -74,10 +90,11 @@ def most_value(items: Iterable[tuple[int, int]], room: int) -> int:
 
 
 class _DeviceIdle:
-    """One device of a window and its micro-batches."""
+    """One device of a window and its micro-batches, each there `repeats` times."""
 
-    def __init__(self, window: Window, device: int) -> None:
+    def __init__(self, window: Window, device: int, repeats: int) -> None:
         self.window = window
+        self.repeats = repeats
         self.problem = problem = window.problem
         self.device = problem.devices[device]
         self.limit = self.device.activation_memory_bytes or 0
@@ -89,18 +106,20 @@ class _DeviceIdle:
         self.is_ranked = window.fixed_order or problem.alike
         self.last = self.micro_batches[-1:] if self.is_ranked else self.micro_batches
         self.head_ns = window.head_ns(self.numbers[0])
-        self.work_ns = sum(s.compute_ns(m) for s in self.stages for m in self.micro_batches)
+        once_ns = sum(s.compute_ns(m) for s in self.stages for m in self.micro_batches)
+        self.work_ns = repeats * once_ns
         self.first_backward_ns = min(min(window.backward_release_ns[s]) for s in self.numbers)
 
     def bounds_ns(self) -> dict[str, int]:
-        all_held = sum(sum(stage.activation_bytes) for stage in self.stages)
+        all_held = self.repeats * sum(sum(stage.activation_bytes) for stage in self.stages)
         room = self.limit + self._away_bytes()
         forwards = [
             (stage.forward_ns[m], stage.activation_bytes[m])
             for stage in self.stages
             for m in self.micro_batches
         ]
-        after_fill = self.first_backward_ns + self.work_ns - most_value(forwards, room)
+        before = most_value(forwards, room, self.repeats)
+        after_fill = self.first_backward_ns + self.work_ns - before
         rest = min(map(self._way_back_ns, self.last)) - self._pending_ns()
         rest -= max(map(self._own_ns, self.last))
         drain = self.head_ns + self.work_ns + rest
@@ -114,6 +133,13 @@ class _DeviceIdle:
     def _memory(self, stage: Stage) -> StageMemory:
         return StageMemory(stage, self.problem.micro_batches)
 
+    def _repeated_memory(self, stage: Stage) -> StageMemory:
+        if self.repeats == 1:
+            return self._memory(stage)
+        rows: dict[str, Any] = {f.name: getattr(stage, f.name) for f in fields(stage)}
+        rows = {name: row * self.repeats for name, row in rows.items() if isinstance(row, tuple)}
+        return StageMemory(replace(stage, **rows), self.problem.micro_batches * self.repeats)
+
     def _away_bytes(self) -> int:
         """The most that can have been offloaded when the device's first B can start."""
         offers = []
@@ -124,7 +150,9 @@ class _DeviceIdle:
                     offers.append((size, stage.offload_ns[m]))
                     ready = self.head_ns + stage.forward_ns[m]
                     begin = ready if begin is None else min(begin, ready)
-        return 0 if begin is None else most_value(offers, self.first_backward_ns - begin)
+        if begin is None:
+            return 0
+        return most_value(offers, self.first_backward_ns - begin, self.repeats)
 
     def _own_ns(self, m: int) -> int:
         """The last F and its micro-batch's B and W on this device."""
@@ -139,8 +167,8 @@ class _DeviceIdle:
     def _pending_ns(self) -> int:
         """The most time of B and W, of other micro-batches, after the start of the last F."""
         if len(self.stages) == 1 and self.is_ranked:
-            memory = self._memory(self.stages[0])
-            return memory.most_pending_ns(self.limit, self.micro_batches[-1])
+            memory = self._repeated_memory(self.stages[0])
+            return memory.most_pending_ns(self.limit, memory.micro_batches - 1)
         held = self._memory(self.stages[-1]).forward_held
         room = self.limit - min(held[m] for m in self.last)
         items = []
@@ -152,7 +180,7 @@ class _DeviceIdle:
                 least = min(resident, stage.late_bytes(m))
                 items.append((stage.backward_weight_ns[m], least))
                 items.append((stage.backward_input_ns[m], resident - least))
-        return most_value(items, room)
+        return most_value(items, room, self.repeats)
 
     def _late_ns(self) -> int:
         """The most time of W after the end of the last B, which is of the first stage here."""
@@ -165,4 +193,5 @@ class _DeviceIdle:
             for m in self.micro_batches
             if other.has_weight_op(m)
         ]
-        return max(stage.backward_weight_ns[m] for m in self.last) + most_value(items, room)
+        own = max(stage.backward_weight_ns[m] for m in self.last)
+        return own + most_value(items, room, self.repeats)

@@ -37,6 +37,7 @@ from planner.pipeline.bounds.memory_time import memory_time_bound_ns
 from planner.pipeline.bounds.ranked import with_micro_batches_ranked
 from planner.pipeline.bounds.recycling import recycling_bound_ns
 from planner.pipeline.bounds.window import Window
+from planner.pipeline.names import BoundName
 from planner.pipeline.problem import Objective, PipelineProblem
 from planner.progress import StopCheck, never
 
@@ -57,7 +58,7 @@ def lower_bounds(problem: PipelineProblem, should_stop: StopCheck = never) -> li
 
     Told to stop, those that take long are left out; there is always one.
     """
-    values: dict[str, int] = {"arrival and work": _longest_work_ns(problem)}
+    values: dict[str, int] = {BoundName.ARRIVAL_AND_WORK: _longest_work_ns(problem)}
     windows = _windows(problem)
     for window in windows:
         if should_stop():
@@ -68,7 +69,7 @@ def lower_bounds(problem: PipelineProblem, should_stop: StopCheck = never) -> li
     if ranked is not problem:
         windows = _windows(ranked)
     with suppress(Interrupted):
-        values["recycling"] = max(recycling_bound_ns(w, should_stop) for w in windows)
+        values[BoundName.RECYCLING] = max(recycling_bound_ns(w, should_stop) for w in windows)
     grid = time_grid_ns(problem)
     bounds = [Bound(name, -(-value // grid) * grid) for name, value in values.items()]
     return sorted(bounds, key=lambda bound: (-bound.value_ns, bound.name))
@@ -130,10 +131,14 @@ def _promise(problem: PipelineProblem, device: int) -> float:
 def _window_bounds(window: Window) -> dict[str, int]:
     work = {d: _work_ns(window, d) for d in window.stages_of_device}
     return {
-        "arrival and work": max(_arrival_and_work_ns(window, d, work[d]) for d in window.counted),
-        "work and drain": max(_work_and_drain_ns(window, d, own) for d, own in work.items()),
-        "critical path": _critical_path_ns(window),
-        "memory-time": memory_time_bound_ns(window),
+        BoundName.ARRIVAL_AND_WORK: max(
+            _arrival_and_work_ns(window, d, work[d]) for d in window.counted
+        ),
+        BoundName.WORK_AND_DRAIN: max(
+            _work_and_drain_ns(window, d, own) for d, own in work.items()
+        ),
+        BoundName.CRITICAL_PATH: _critical_path_ns(window),
+        BoundName.MEMORY_TIME: memory_time_bound_ns(window),
         **idle_bounds_ns(window),
     }
 

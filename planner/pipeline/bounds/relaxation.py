@@ -33,10 +33,9 @@ from planner.pipeline.milp.improve import estimated_binaries
 from planner.pipeline.milp.model import PipelineModel, build_model
 from planner.pipeline.milp.rounds import bound_holds
 from planner.pipeline.milp.windows import tighten
+from planner.pipeline.names import BoundName
 from planner.pipeline.problem import PipelineProblem
 
-NAME = "LP relaxation"
-IMPLIED = "implied precedences"
 LONGEST_STEP = 64
 SHORTEST_STEP = 20_000
 """Horizons to refute lie between these parts of the bound further on."""
@@ -72,14 +71,14 @@ def relaxation_bound(
     try:
         refuted = _refuted_up_to_ns(problem, known, grid, is_over)
         if refuted > known.value_ns:
-            best = Bound(IMPLIED, refuted)
+            best = Bound(BoundName.IMPLIED_PRECEDENCES, refuted)
         while not is_over():
             proven = best.value_ns
             model = build_model(problem, best_ns=proven, lower_bound_ns=proven, should_end=is_over)
             higher = -(-_relaxation_ns(model, deadline, is_over) // grid) * grid
             if higher <= proven:
                 break
-            best = Bound(NAME, higher)
+            best = Bound(BoundName.LP_RELAXATION, higher)
     except (BuildStopped, ValueError):
         # Out of time, or the horizon is refuted while the model is built: what was proven stands.
         pass

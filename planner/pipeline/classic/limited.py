@@ -19,6 +19,7 @@ from planner.pipeline.classic.timed import timed
 from planner.pipeline.dispatch.policy_search import depth_profile
 from planner.pipeline.kernel.orders import OrderArrays, orders_from_arrays
 from planner.pipeline.kernel.tables import LIMIT, WEIGHT, compute_durations, tables_of
+from planner.pipeline.names import FoundBy
 from planner.pipeline.orders import Orders
 from planner.pipeline.problem import PipelineProblem
 from planner.progress import StopCheck, never
@@ -50,7 +51,7 @@ def memory_limited_starts(
     except OrderError:
         return []
     return [
-        (f"list schedule {k + 1} within memory", orders_from_arrays(search.tables, orders))
+        (FoundBy.LIST_SCHEDULE.replace("#", str(k + 1)), orders_from_arrays(search.tables, orders))
         for k, (_, _, orders) in enumerate(search.leaders[:most])
         if search.fits(orders)
     ]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import chain
-from operator import itemgetter
+from operator import attrgetter
 from typing import Any
 
 from planner.errors import Interrupted, OrderError
@@ -19,6 +19,7 @@ from planner.pipeline.kernel.tables import WEIGHT, compute_durations
 from planner.pipeline.problem import PipelineProblem
 from planner.pipeline.schedule import Schedule
 from planner.progress import StopCheck, never
+from planner.sizes import gib
 
 CHEAP_ROW = "1F1B"
 """The last of the rows that are known at once."""
@@ -28,7 +29,30 @@ WHOLE_BACKWARD = ("GPipe", CHEAP_ROW, "Interleaved 1F1B")
 NOT_REACHED = "not computed: the time was up"
 NOTHING_TO_OFFLOAD = "no stage can offload anything"
 TOO_LARGE = "not computed: too many operations for a schedule planned under memory limits"
+NONE_FITS = "out of memory: one micro-batch at a time does not fit with its offloads"
 FUSED_NOTE = "the backward is fused, so there is no weight gradient to fill bubbles with"
+
+
+@dataclass(frozen=True)
+class Shortage:
+    """What a schedule lacks most: a device's memory, or that of a host."""
+
+    device: int | None
+    host: int | None
+    needed_bytes: int
+    limit_bytes: int
+
+    @property
+    def missing_bytes(self) -> int:
+        """What is needed beyond the limit."""
+        return self.needed_bytes - self.limit_bytes
+
+    def __str__(self) -> str:
+        where = f"host {self.host}" if self.device is None else f"device {self.device}"
+        return (
+            f"out of memory: {where} needs {gib(self.needed_bytes)} and has "
+            f"{gib(self.limit_bytes)}, {gib(self.missing_bytes)} too little"
+        )
 
 
 @dataclass(frozen=True)
@@ -36,8 +60,9 @@ class ClassicRow:
     """One classic schedule under a problem's costs and limits.
 
     `problem` is what the schedule was made for: the posted one, or, where `hypothetical`, the same
-    work in another placement. Where it does not fit, `reason` says why; a row that fits may have
-    a remark there. `timed` is None where there is nothing to show.
+    work in another placement. Where it does not fit, `reason` says why, and where that is a lack
+    of memory `shortage` has the figures; a row that fits may have a remark as its reason. `timed`
+    is None where there is nothing to show.
     """
 
     name: str
@@ -47,6 +72,7 @@ class ClassicRow:
     problem: PipelineProblem
     fits: bool
     reason: str | None
+    shortage: Shortage | None = None
 
     @property
     def schedule(self) -> Schedule | None:
@@ -110,6 +136,7 @@ def row_document(row: ClassicRow) -> dict[str, Any]:
         "offloads": timed and timed.offloads,
         "fits": row.fits,
         "reason": row.reason,
+        "shortage": None if row.shortage is None else asdict(row.shortage),
     }
 
 
@@ -142,20 +169,24 @@ class _Placed:
         if self.should_stop():
             return self._row(name, None, NOT_REACHED)
         timed = recipe.make(self.problem)
-        reason = shortage(timed)
-        if (
-            reason is None
-            and recipe.fills_with_weights
-            and not compute_durations(timed.tables)[WEIGHT].any()
-        ):
+        lacks = shortage(timed)
+        if lacks is not None:
+            return self._row(name, timed, str(lacks), shortage=lacks)
+        if recipe.fills_with_weights and not compute_durations(timed.tables)[WEIGHT].any():
             return self._row(name, timed, FUSED_NOTE, fits=True)
-        return self._row(name, timed, reason, fits=reason is None)
+        return self._row(name, timed, None, fits=True)
 
     def _row(
-        self, name: str, timed: TimedClassic | None, reason: str | None, *, fits: bool = False
+        self,
+        name: str,
+        timed: TimedClassic | None,
+        reason: str | None,
+        *,
+        fits: bool = False,
+        shortage: Shortage | None = None,
     ) -> ClassicRow:
         return ClassicRow(
-            name, self.placement, self.hypothetical, timed, self.problem, fits, reason
+            name, self.placement, self.hypothetical, timed, self.problem, fits, reason, shortage
         )
 
 
@@ -214,19 +245,21 @@ def _pipe_offload_row(problem: PipelineProblem, should_stop: StopCheck) -> Class
     """The best of the PipeOffload family that fits; if none does, the one that lacks least."""
     best: TimedClassic | None = None
     reason: str | None = None
+    lacks: Shortage | None = None
     try:
         for timed in _pipe_offload_family(problem, should_stop):
             best = timed if best is None else min(best, timed, key=_rank)
     except Interrupted:
         reason = NOT_REACHED
     except OrderError:
-        reason = "out of memory: one micro-batch at a time does not fit with its offloads"
+        reason = NONE_FITS
     if best is not None:
-        reason = shortage(best)
+        lacks = shortage(best)
+        reason = None if lacks is None else str(lacks)
     elif reason is None:
         reason = TOO_LARGE if problem.can_offload else NOTHING_TO_OFFLOAD
     fits = best is not None and reason is None
-    return ClassicRow(PIPE_OFFLOAD, Placement.AS_POSTED, False, best, problem, fits, reason)
+    return ClassicRow(PIPE_OFFLOAD, Placement.AS_POSTED, False, best, problem, fits, reason, lacks)
 
 
 def _pipe_offload_family(
@@ -255,28 +288,24 @@ def _pipe_offload_family(
 
 
 def _rank(timed: TimedClassic) -> tuple[int, int]:
-    return max([0, *(over for over, *_ in _shortages(timed))]), timed.objective_ns
+    lacks = shortage(timed)
+    return 0 if lacks is None else lacks.missing_bytes, timed.objective_ns
 
 
-def shortage(timed: TimedClassic) -> str | None:
+def shortage(timed: TimedClassic) -> Shortage | None:
     """Which device or host is most short of memory, and by how much; None if all have enough."""
-    over = _shortages(timed)
-    if not over:
-        return None
-    _, where, peak, limit = max(over, key=itemgetter(0))
-    return f"out of memory: {where} needs {peak} bytes and has {limit}"
+    return max(_shortages(timed), key=attrgetter("missing_bytes"), default=None)
 
 
-def _shortages(timed: TimedClassic) -> list[tuple[int, str, int, int]]:
-    """(Bytes missing, of what, peak, limit) of each device and host that is short of memory."""
-    problem = timed.problem
-    limits = [
-        *((f"device {d}", x.activation_memory_bytes) for d, x in enumerate(problem.devices)),
-        *((f"host {h}", x.memory_bytes) for h, x in enumerate(problem.hosts)),
-    ]
-    peaks = [*timed.peak_memory_bytes, *timed.host_peak_memory_bytes]
-    return [
-        (peak - limit, where, peak, limit)
-        for (where, limit), peak in zip(limits, peaks, strict=True)
-        if limit is not None and peak > limit
-    ]
+def _shortages(timed: TimedClassic) -> Iterator[Shortage]:
+    """Each device and host that is short of memory."""
+    for d, (device, peak) in enumerate(
+        zip(timed.problem.devices, timed.peak_memory_bytes, strict=True)
+    ):
+        if device.activation_memory_bytes is not None and peak > device.activation_memory_bytes:
+            yield Shortage(d, None, peak, device.activation_memory_bytes)
+    for h, (host, peak) in enumerate(
+        zip(timed.problem.hosts, timed.host_peak_memory_bytes, strict=True)
+    ):
+        if host.memory_bytes is not None and peak > host.memory_bytes:
+            yield Shortage(None, h, peak, host.memory_bytes)

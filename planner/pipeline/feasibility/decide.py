@@ -28,10 +28,16 @@ from planner.errors import OrderError
 from planner.pipeline.feasibility.memory_chunks import Moves, chunks_of
 from planner.pipeline.feasibility.memory_groups import memory_groups
 from planner.pipeline.feasibility.remedies import Remedy, find_remedies
-from planner.pipeline.feasibility.shortage import DeviceShortage, HostShortage
+from planner.pipeline.feasibility.shortage import (
+    DeviceShortage,
+    HostShortage,
+    alike_devices,
+    runs,
+)
 from planner.pipeline.problem import PipelineProblem
 from planner.pipeline.schedule import OpKind, Schedule, TimedOp, Token
 from planner.pipeline.timing import schedule_from_ops
+from planner.sizes import gib
 
 
 @dataclass(frozen=True)
@@ -61,17 +67,20 @@ class Infeasibility:
     def summary(self) -> str:
         """One sentence that says who is short of what."""
         parts = [
-            f"device {s.device} has {s.limit_bytes} bytes and needs {s.smallest_limit_bytes}"
-            for s in self.device_shortages
+            f"on {who} it takes at least {gib(smallest)} for activations, and the limit is "
+            f"{gib(limit)}"
+            for who, limit, smallest in alike_devices(self.device_shortages)
         ]
         parts += [
-            f"host {h.host} has {h.limit_bytes} bytes for offloaded activations and would need "
-            f"{h.smallest_limit_bytes}"
+            f"host {h.host} has {gib(h.limit_bytes)} for offloaded activations and would need "
+            f"{gib(h.smallest_limit_bytes)}"
             for h in self.host_shortages
         ]
-        which = _ranges(self.micro_batches)
-        many = "micro-batches" if len(self.micro_batches) > 1 else "micro-batch"
-        return f"No schedule fits even with {many} {which} alone: {'; '.join(parts)}."
+        which = runs(self.micro_batches)
+        who = f"Micro-batch {which} does not fit into memory, not even"
+        if len(self.micro_batches) > 1:
+            who = f"Micro-batches {which} do not fit into memory, not even one at a time"
+        return f"{who} with nothing else in it: {'; '.join(parts)}."
 
     def to_document(self) -> dict[str, Any]:
         """JSON; the lists of bytes have one entry per entry of `devices`.
@@ -209,14 +218,3 @@ def _kinds_of_micro_batches(problem: PipelineProblem) -> dict[int, list[int]]:
         key = tuple(chunks_of(problem, d, m) for d in range(len(problem.devices)))
         kinds[key].append(m)
     return {members[0]: members for members in kinds.values()}
-
-
-def _ranges(numbers: tuple[int, ...]) -> str:
-    """Ascending numbers as text: "0-3, 7"."""
-    parts: list[list[int]] = []
-    for number in numbers:
-        if parts and number == parts[-1][-1] + 1:
-            parts[-1] = [parts[-1][0], number]
-        else:
-            parts.append([number])
-    return ", ".join("-".join(map(str, part)) for part in parts)

@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from planner.pipeline.feasibility.memory_chunks import chunks_of, peak_bytes_alone
-from planner.pipeline.feasibility.shortage import DeviceShortage, HostShortage
+from planner.pipeline.feasibility.shortage import (
+    DeviceShortage,
+    HostShortage,
+    alike_devices,
+    listed,
+)
 from planner.pipeline.problem import PipelineProblem
+from planner.sizes import gib
 
 
 @dataclass(frozen=True)
 class Remedy:
-    """A way out. `fits` of None: cannot be told from the problem alone; `basis`: how computed."""
+    """A way out. `fits` of None: cannot be told from the problem alone; `basis`: how computed.
+
+    `request_changes` are the values to put into the request, by path, so that it fits; None where
+    a request cannot say it.
+    """
 
     remedy: str
     fits: bool | None
     detail: str
     basis: str
+    request_changes: Mapping[str, Any] | None = None
 
     def to_document(self) -> dict[str, Any]:
         return {
@@ -26,6 +37,7 @@ class Remedy:
             "fits": self.fits,
             "detail": self.detail,
             "basis": self.basis,
+            "request_changes": self.request_changes,
         }
 
 
@@ -37,6 +49,7 @@ def find_remedies(
 ) -> tuple[Remedy, ...]:
     """Each remedy judged for all devices at fault together."""
     remedies = [
+        _device_memory(devices),
         _offload(problem, devices, micro_batches),
         _more_stages(problem, devices, micro_batches, with_offload=not hosts),
         _smaller_micro_batch(devices),
@@ -48,8 +61,18 @@ def find_remedies(
 
 
 def _listed(devices: Sequence[DeviceShortage]) -> str:
-    numbers = ", ".join(str(shortage.device) for shortage in devices)
-    return f"device{'s' if len(devices) > 1 else ''} {numbers}"
+    return listed([shortage.device for shortage in devices])
+
+
+def _device_memory(devices: Sequence[DeviceShortage]) -> Remedy:
+    """The smallest limits that would do, all of them together."""
+    sizes = ", ".join(f"{gib(smallest)} on {who}" for who, _, smallest in alike_devices(devices))
+    changes = {
+        f"problem.devices.{s.device}.activation_memory_bytes": s.smallest_limit_bytes
+        for s in devices
+    }
+    detail = f"Fits with {sizes} for activations, and with nothing less."
+    return Remedy("device_memory", True, detail, "computed", changes)
 
 
 def _host_memory(
@@ -65,11 +88,12 @@ def _host_memory(
         for m in micro_batches
         for chunks in [chunks_of(problem, shortage.device, m)]
     )
-    sizes = ", ".join(f"{h.smallest_limit_bytes} bytes for host {h.host}" for h in hosts)
+    sizes = ", ".join(f"{gib(h.smallest_limit_bytes)} for host {h.host}" for h in hosts)
     detail = f"{sizes} would hold what must be offloaded at one time"
+    changes = {f"problem.hosts.{h.host}.memory_bytes": h.smallest_limit_bytes for h in hosts}
     if not fits:
         detail += ", but not every device fits even then"
-    return Remedy("host_memory", fits, detail + ".", "computed")
+    return Remedy("host_memory", fits, detail + ".", "computed", changes if fits else None)
 
 
 def _offload(
@@ -94,7 +118,7 @@ def _offload(
             ]
             needed = max(needed, peak_bytes_alone(chunks, {c.stage for c in chunks}))
         if needed > shortage.limit_bytes:
-            short.append(f"device {shortage.device} would still need {needed} bytes")
+            short.append(f"device {shortage.device} would still need {gib(needed)}")
     if short:
         detail = f"With all activations of earlier stages offloaded {'; '.join(short)}."
         return Remedy("offload", False, detail, basis)
@@ -123,7 +147,7 @@ def _more_stages(
                 if divided > 0 >= room or room < 0:
                     detail = (
                         f"The workspace of a backward on device {shortage.device} alone takes "
-                        f"{workspace} of {shortage.limit_bytes} bytes."
+                        f"{gib(workspace)} of {gib(shortage.limit_bytes)}."
                     )
                     return Remedy("more_stages", False, detail, basis)
                 if divided:
@@ -147,7 +171,8 @@ def _smaller_micro_batch(devices: Sequence[DeviceShortage]) -> Remedy:
 def _recomputation(devices: Sequence[DeviceShortage]) -> Remedy:
     """What recomputation would have to reach; the problem does not say what it would."""
     targets = "; ".join(
-        f"device {s.device} from {s.smallest_limit_bytes} to {s.limit_bytes} bytes" for s in devices
+        f"{who} from {gib(smallest)} to {gib(limit)}"
+        for who, limit, smallest in alike_devices(devices)
     )
     detail = (
         "Fits if stored activations together with what a backward rebuilds at a time come down on "

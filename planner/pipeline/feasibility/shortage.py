@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 
@@ -22,3 +24,30 @@ class HostShortage:
     host: int
     limit_bytes: int
     smallest_limit_bytes: int
+
+
+def alike_devices(
+    shortages: Sequence[DeviceShortage],
+) -> Iterator[tuple[str, int, int]]:
+    """Devices with the same limits together: who, their limit, and the least that would do."""
+    alike: dict[tuple[int, int], list[int]] = defaultdict(list)
+    for shortage in shortages:
+        alike[shortage.limit_bytes, shortage.smallest_limit_bytes].append(shortage.device)
+    for (limit, smallest), devices in alike.items():
+        yield listed(devices), limit, smallest
+
+
+def listed(devices: Sequence[int]) -> str:
+    """Ascending numbers as text: "device 3", "devices 0-3, 7"."""
+    return f"device{'s' if len(devices) > 1 else ''} {runs(devices)}"
+
+
+def runs(numbers: Sequence[int]) -> str:
+    """Ascending numbers as text: "0-3, 7"."""
+    parts: list[list[int]] = []
+    for number in numbers:
+        if parts and number == parts[-1][-1] + 1:
+            parts[-1] = [parts[-1][0], number]
+        else:
+            parts.append([number])
+    return ", ".join("-".join(map(str, part)) for part in parts)

@@ -11,13 +11,18 @@ from planner.pipeline.bounds.relaxation import relaxation_bound
 from planner.pipeline.cp_sat.improve import improve_with_cp_sat
 from planner.pipeline.cp_sat.messages import CpSatOutcome, CpSatSettings
 from planner.pipeline.milp.improve import MilpOutcome, MilpSettings, improve
+from planner.pipeline.names import BoundName, FoundBy
 from planner.pipeline.portfolio.state import SolveState
 from planner.pipeline.schedule import Schedule
 from planner.pipeline.spec import Candidate
 
 ExactEngine = Literal["cbc", "highs", "cp_sat"]
-NAMES: dict[ExactEngine, str] = {"cbc": "cbc", "highs": "highs", "cp_sat": "CP-SAT"}
-"""Engines as answers name what found a schedule or a bound."""
+NAMES: dict[ExactEngine, FoundBy] = {
+    "cbc": FoundBy.CBC,
+    "highs": FoundBy.HIGHS,
+    "cp_sat": FoundBy.CP_SAT,
+}
+"""Engines as answers name what found a schedule; a bound of theirs has the same name."""
 Adopt = Callable[[Schedule], None]
 RELAXATION_SHARE = 0.1
 MOST_OPERATIONS = 20_000
@@ -76,7 +81,7 @@ class ExactStep:
         if outcome.schedule is not None:
             adopt(outcome.schedule)
         if outcome.lower_bound_ns is not None:
-            state.add_bounds(candidate, [Bound(name, outcome.lower_bound_ns)])
+            state.add_bounds(candidate, [Bound(BoundName(name), outcome.lower_bound_ns)])
         figures = {"engine": engine, **asdict(outcome)}
         for bulky in ("schedule", "log_tail"):
             figures.pop(bulky, None)

@@ -11,13 +11,13 @@ from planner.pipeline.adaoffload import AdaOffloadSettings, adaoffload
 from planner.pipeline.classic.rows import CHEAP_ROW, ClassicRow, comparison_rows, row_document
 from planner.pipeline.feasibility.decide import sequential_schedule
 from planner.pipeline.incumbents import LARGE_OPERATIONS
+from planner.pipeline.names import FoundBy, StartKind, Step
 from planner.pipeline.objective import objective_ns
 from planner.pipeline.portfolio.state import SolveState
 from planner.pipeline.repair import adapt
 from planner.pipeline.schedule import Schedule
 from planner.pipeline.spec import AS_POSTED, Candidate
 
-STORED = "stored schedule"
 HUGE_OPERATIONS = 30_000
 """Operations from which AdaOffload takes longer than there is time; the compiled rules for long
 iterations make the starts instead."""
@@ -32,7 +32,7 @@ def start_from_stored(state: SolveState, start: Mapping[str, Any] | None) -> dic
     """
     if start is None:
         return None
-    state.reporter.phase("stored schedule")
+    state.reporter.phase(Step.STORED)
     for candidate in state.candidates:
         if candidate.placement != start["placement"]:
             continue
@@ -41,10 +41,10 @@ def start_from_stored(state: SolveState, start: Mapping[str, Any] | None) -> dic
         except (OrderError, IndexError, KeyError) as error:
             state.reporter.log(f"the stored schedule does not apply: {error}")
             return None
-        origin: dict[str, Any] = start.get("origin") or {"kind": "earlier_attempt"}
-        is_of_another = origin["kind"] not in ("earlier_attempt", "verification")
-        name = STORED if is_of_another else start.get("found_by", STORED)
-        with state.trace.step(STORED):
+        origin: dict[str, Any] = start.get("origin") or {"kind": StartKind.EARLIER_ATTEMPT}
+        is_of_another = origin["kind"] not in (StartKind.EARLIER_ATTEMPT, StartKind.VERIFICATION)
+        name = FoundBy.STORED if is_of_another else start.get("found_by", FoundBy.STORED)
+        with state.trace.step(Step.STORED):
             state.incumbents.offer(candidate, schedule, name)
         return {
             **origin,
@@ -61,7 +61,7 @@ def classic_rows(state: SolveState) -> list[dict[str, Any]]:
     Of large candidates only one is offered here, so that there is an answer; which of the others
     is worth the seconds that it takes to verify is for `offer_rows_for_later` to say.
     """
-    state.reporter.phase("classic schedules")
+    state.reporter.phase(Step.CLASSIC)
     rows = []
     for candidate in state.candidates:
         posted = candidate.placement == AS_POSTED
@@ -115,7 +115,7 @@ def _offer_one_at_a_time(state: SolveState, candidate: Candidate) -> None:
     if state.must_drop_more():
         return
     one_at_a_time = partial(sequential_schedule, candidate.problem)
-    state.offer(candidate, one_at_a_time, "one micro-batch at a time")
+    state.offer(candidate, one_at_a_time, FoundBy.ONE_AT_A_TIME)
 
 
 def run_adaoffload(state: SolveState) -> None:
@@ -129,10 +129,10 @@ def run_adaoffload(state: SolveState) -> None:
         if is_long and state.options.engine == "auto":
             state.reporter.log("AdaOffload: left out, the iteration has too many operations")
             continue
-        state.reporter.phase(f"AdaOffload ({candidate.placement})")
+        state.reporter.phase(f"{Step.ADAOFFLOAD} ({candidate.placement})")
         # Every placement gets a share of the time, not only the first.
         share = ADAOFFLOAD_SHARE / (len(state.candidates) - position)
-        state.offer(candidate, partial(_adaoffload, state, candidate, share), "AdaOffload")
+        state.offer(candidate, partial(_adaoffload, state, candidate, share), FoundBy.ADAOFFLOAD)
 
 
 def adaoffload_settings(state: SolveState) -> AdaOffloadSettings:

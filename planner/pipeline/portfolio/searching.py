@@ -10,6 +10,7 @@ from planner.errors import OrderError
 from planner.pipeline.adaoffload import adaoffload
 from planner.pipeline.bounds.lower_bounds import lower_bounds
 from planner.pipeline.classic.limited import CHAINS, memory_limited_starts
+from planner.pipeline.names import FoundBy
 from planner.pipeline.objective import objective_ns
 from planner.pipeline.pace import OFFER_VERIFICATIONS
 from planner.pipeline.periodic.long import direct_schedules, long_schedules
@@ -24,8 +25,7 @@ from planner.pipeline.timing import time_orders
 from planner.pipeline.verify import verify
 from planner.progress import StopCheck
 
-SEARCH = "local search"
-PERIOD = "repeated period"
+SEARCH, PERIOD = FoundBy.LOCAL_SEARCH, FoundBy.REPEATED_PERIOD
 SCREENING_SHARE = 0.3
 """Share of the search's time in which every placement is tried, before the best gets the rest."""
 LONG_OPERATIONS = 4_000

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from planner.pipeline.names import Step
+
 LONGEST_TRACE = 400
 """Points of the gap's course that an answer carries at most; the middle ones are thinned out."""
 
@@ -29,7 +31,7 @@ class Trace:
         return round(time.monotonic() - self.started, 3)
 
     @contextmanager
-    def step(self, name: str) -> Iterator[None]:
+    def step(self, name: Step) -> Iterator[None]:
         """Everything in this context belongs to one step of the ablation.
 
         Its entry has what the step itself reached (`reached_ns`, None if it made no valid

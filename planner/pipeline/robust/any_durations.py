@@ -10,6 +10,7 @@ from planner.pipeline.robust.precedence import PrecedenceGraph, ScarceMemory, pr
 from planner.pipeline.schedule import Schedule
 from planner.pipeline.verify import Violation, name_of, operation_violations
 from planner.progress import StopCheck, never, watched
+from planner.sizes import gib
 
 
 def verify_any_durations(problem: PipelineProblem, schedule: Schedule) -> list[Violation]:
@@ -66,7 +67,7 @@ def _memory_violation(
             kind, number = memory.key
             yield Violation(
                 "out of memory under other durations",
-                f"{kind} {number}: {used} bytes may be in use when {name_of(graph.ops[v].token)} "
-                f"starts, limit {memory.limit_bytes}",
+                f"{kind} {number}: {gib(used)} may be in use when {name_of(graph.ops[v].token)} "
+                f"starts, limit {gib(memory.limit_bytes)}",
             )
             return

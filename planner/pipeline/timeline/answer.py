@@ -24,7 +24,7 @@ def own_timeline(answer: Mapping[str, Any]) -> dict[str, Any]:
     document = answer["schedule"]
     ops = [TimedOp(*(op[name] for name in TimedOp._fields)) for op in document["ops"]]
     schedule = replace(schedule_from_ops(problem, ops), waits=_waits(document.get("waits", ())))
-    title = Title(OWN, placement_of(answer), True, None, document.get("lower_bound_ns"))
+    title = Title(OWN, placement_of(answer), True, None, None, document.get("lower_bound_ns"))
     return timeline_document(problem, schedule, title)
 
 
@@ -64,7 +64,13 @@ def row_timeline(
         if list(timed.peak_memory_bytes) != row["peak_memory_bytes"]:
             continue
         title = Title(
-            row["name"], row["placement"], row["fits"], row["reason"], _bound_ns(answer, row)
+            row["name"],
+            row["placement"],
+            row["fits"],
+            row["reason"],
+            # Older answers have the reason only.
+            row.get("shortage"),
+            _bound_ns(answer, row),
         )
         whole = row["name"] in WHOLE_BACKWARD
         return timeline_document(timed.problem, timed.schedule, title, whole_backward=whole)

@@ -22,6 +22,7 @@ class Title:
     placement: str | None
     fits: bool
     reason: str | None
+    shortage: Mapping[str, Any] | None
     lower_bound_ns: int | None
 
 
@@ -46,6 +47,7 @@ def timeline_document(
         "placement": title.placement,
         "fits": title.fits,
         "reason": title.reason,
+        "shortage": title.shortage,
         "objective": problem.objective.value,
         "makespan_ns": schedule.makespan_ns,
         "steady_span_ns": schedule.steady_span_ns,

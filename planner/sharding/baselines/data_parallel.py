@@ -5,12 +5,14 @@ from __future__ import annotations
 from planner.sharding.baselines.baseline import Baseline, pick
 from planner.sharding.build import Formulation
 
+REPLICATED, SHARDED = "data parallel", "fully sharded data parallel"
+
 
 def data_parallel(formulation: Formulation) -> Baseline:
     """Every operator splits the batch over all devices."""
     return _everywhere(
         formulation,
-        "data parallel",
+        REPLICATED,
         "Every operator split over the batch; gradients added up once per step.",
         "Overlap of the gradients' all-reduce with the backward; buckets.",
     )
@@ -20,7 +22,7 @@ def fully_sharded(formulation: Formulation) -> Baseline:
     """`formulation` has ZeRO stage 3."""
     return _everywhere(
         formulation,
-        "fully sharded data parallel",
+        SHARDED,
         "Every operator split over the batch; parameters, gradients and optimizer states split "
         "over all devices, gathered for each forward and backward (ZeRO stage 3, FSDP). Where the "
         "plan has a lower stage this row shows what a higher one would save.",

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from planner.errors import SpecError
+from planner.sizes import gib
 from planner.training.experts.layer import Layer
 from planner.training.experts.routing import Routing
 
@@ -134,7 +135,7 @@ class ExpertProblem:
         size = experts * self.costs.state_bytes
         return SpecError(
             PATH,
-            f"{experts} experts (of {self.routing.layers} layers) take {size:,} bytes, {but}.",
+            f"{experts} experts (of {self.routing.layers} layers) take {gib(size)}, {but}.",
             "Raise expert_parallel or pipeline_parallel, or shard the states further (zero_stage).",
         )
 

@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.pipeline import figures_of, measure, read_engines
 from benchmarks.solver_memory import SolverMemory
-from client.api import LoadmasterClient
+from client.library.service import Service
 from tests.unit.client.fake_service import FakeService, job, problem
 from tests.unit.client.results import MS, two_device_result
 
@@ -31,7 +31,7 @@ def answer() -> dict[str, Any]:
 def measured(service: FakeService, known: dict[str, Any]) -> dict[str, Any]:
     arguments = argparse.Namespace(time_limit=7.0, checker=None, server="http://elsewhere")
     service.on("POST", "/v1/pipeline-schedules", {"id": "j1", "state": "queued"})
-    with LoadmasterClient(transport=service.transport) as client:
+    with Service(transport=service.transport) as client:
         return measure(client, "balanced-4x8-1f1b-memory", known, "auto", arguments)
 
 

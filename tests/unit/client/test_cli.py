@@ -11,8 +11,10 @@ import httpx
 import pytest
 from click.testing import CliRunner, Result
 
-from client import cli, posting, progress
-from client.api import LoadmasterClient
+from client import cli, posting
+from client.library import following
+from client.library.retries import NO_RETRIES
+from client.library.service import Service
 from tests.unit.client.fake_service import FakeService, job, problem
 from tests.unit.client.results import sharding_result, training_result, two_device_result
 
@@ -27,12 +29,12 @@ Run = Callable[..., Result]
 def service(monkeypatch: pytest.MonkeyPatch) -> FakeService:
     fake = FakeService()
 
-    def connect(server: str) -> LoadmasterClient:
-        return LoadmasterClient(server, transport=fake.transport)
+    def connect(server: str) -> Service:
+        return Service(server, transport=fake.transport, retries=NO_RETRIES)
 
     for module in (cli, posting):
         monkeypatch.setattr(module, "connect", connect)
-    monkeypatch.setattr(progress, "FIRST_POLL_S", 0.0)
+    monkeypatch.setattr(following, "FIRST_POLL_S", 0.0)
     monkeypatch.delenv("LOADMASTER_SERVER", raising=False)
     return fake
 

@@ -10,9 +10,9 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from client.api import LoadmasterClient
 from client.connecting import connect
 from client.errors import InputError
+from client.library.service import Service
 from client.options import server_option
 
 HERE = "http://127.0.0.1:8400"
@@ -107,5 +107,5 @@ def test_key_file_has_to_be_there(sent: Sent, tmp_path: Path) -> None:
 @pytest.mark.parametrize("key", ["", "a b", "a\nb", "schlüssel"])
 def test_what_cannot_be_a_key_is_not_sent(key: str) -> None:
     with pytest.raises(InputError, match="API key") as refused:
-        LoadmasterClient(api_key=key)
+        Service(api_key=key)
     assert not key or key not in str(refused.value)

@@ -15,9 +15,9 @@ from click.testing import CliRunner, Result
 from rich.console import Console
 
 from client import cli, estimating
-from client.api import LoadmasterClient
 from client.configuration import FURTHER_KEYS
 from client.estimating import RENDERERS, body_of, render_estimates
+from client.library.service import Service
 from client.memory_table import merged_ranks
 from planner.estimates.registry import ESTIMATES, REQUESTS
 from planner.estimates.request import EstimateRequest
@@ -216,7 +216,7 @@ def service(monkeypatch: pytest.MonkeyPatch) -> FakeService:
     monkeypatch.setattr(
         estimating,
         "connect",
-        lambda server: LoadmasterClient(server, transport=fake.transport),
+        lambda server: Service(server, transport=fake.transport),
     )
     monkeypatch.delenv("LOADMASTER_SERVER", raising=False)
     return fake

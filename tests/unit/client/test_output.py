@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import threading
 from pathlib import Path
 
@@ -83,6 +84,19 @@ def test_failed_write_leaves_the_old_file_and_no_other(
         write_result(target, RESULT)
     assert target.read_text() == "old"
     assert os.listdir(target.parent) == ["result.json"]
+
+
+def test_another_users_link_is_not_followed(
+    target: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever guesses the name of the file that replaces the target gains nothing by it."""
+    precious = tmp_path / "precious"
+    precious.write_text("as it was")
+    monkeypatch.setattr(secrets, "token_hex", lambda _: "guessed")
+    (target.parent / ".loadmaster.guessed.part").symlink_to(precious)
+    with pytest.raises(InputError, match="File exists"):
+        write_result(target, RESULT)
+    assert precious.read_text() == "as it was"
 
 
 def test_check_names_what_is_wrong_and_writes_nothing(

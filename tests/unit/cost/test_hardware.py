@@ -8,10 +8,11 @@ import pytest
 
 from planner.cost.degrees import Degrees
 from planner.cost.hardware import read_cluster
-from planner.cost.hardware_presets import GIB, GPU_ALIASES, GPU_PRESETS
+from planner.cost.hardware_presets import GPU_ALIASES, GPU_PRESETS
 from planner.cost.links import find_host_links, rank_tier
 from planner.cost.routes import Tier
 from planner.errors import SpecError
+from planner.sizes import GIB
 
 OWN_GPU = {
     "memory_bytes": 24 * GIB,

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.cost.degrees import Degrees
-from planner.cost.hardware_presets import GIB
 from planner.cost.memory import (
     ActivationShape,
     attention_core_bytes,
@@ -20,6 +19,7 @@ from planner.cost.memory import (
 )
 from planner.cost.model import Model, read_model
 from planner.cost.parameters import Shard
+from planner.sizes import GIB
 
 # Korthikanti et al. 2022, table 3 and figure 1: hidden size, heads, layers, micro-batch size,
 # tensor degree, pipeline stages, chunks, then GiB with tensor parallelism and with tensor and

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import planner
-from planner.cost.hardware_presets import GIB
 from planner.cost.model_presets import MODEL_PRESETS
 from planner.cost.remedies import try_remedies
 from planner.cost.resolve import (
@@ -24,6 +23,7 @@ from planner.cost.resolve import (
 from planner.errors import SpecError
 from planner.pipeline.documents import problem_to_document, read_problem
 from planner.pipeline.problem import Duplex, MicroBatchOrder, Objective, PipelineProblem
+from planner.sizes import GIB
 
 EXAMPLES = Path(planner.__file__).parent / "examples"
 TABLE = ("GPT-1.5B", "GPT-3.6B", "GPT-7.1B", "GPT-14.2B")
@@ -225,6 +225,11 @@ def test_static_memory_exceeded_names_devices_and_what_fits() -> None:
     ):
         assert limit < needed < smallest
     fitting = {r["remedy"]: r["training"] for r in document["remedies"] if r["fits"]}
+    assert all(
+        remedy["request_changes"] == {"training": remedy["training"]}
+        for remedy in document["remedies"]
+        if remedy["fits"]
+    )
     # ZeRO stage 3 would hold the states, but not 20 layers of activations beside them.
     assert set(fitting) == {"more_stages", "tensor_parallel"}
     for changed in fitting.values():

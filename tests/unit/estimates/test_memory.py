@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from planner.cost.hardware_presets import GIB
 from planner.errors import SpecError
 from planner.estimates.memory.estimate import estimate_memory
+from planner.sizes import GIB
 from tests.unit.estimates.references import (
     GOLDEN_7B,
     GOLDEN_INTERLEAVED,

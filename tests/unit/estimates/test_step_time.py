@@ -174,7 +174,7 @@ def test_one_micro_batch_tells_as_much_as_all() -> None:
     (candidate,) = costs.candidates()
     placement = estimated_placement(costs)
     step = step_of(costs, placement.chunks, costs.layers_per_stage(placement))
-    assert step.time == step_time(candidate.problem, 2)
+    assert step.time == step_time(candidate.problem, 2, candidate.problem.micro_batches)
     work = [0] * 4
     for stage in candidate.problem.stages:
         work[stage.device] += stage.forward_ns[0] + stage.backward_input_ns[0]

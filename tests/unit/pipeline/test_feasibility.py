@@ -168,6 +168,48 @@ def test_one_stage_per_device_cannot_be_helped_by_offloading() -> None:
     assert "over 2 devices" in remedies["more_stages"]["detail"]
     assert "0.750" in remedies["smaller_micro_batch"]["detail"]
     assert remedies["recomputation"]["fits"] is None
+    assert remedies["more_stages"]["request_changes"] is None
+
+
+def test_the_summary_says_what_a_single_micro_batch_needs() -> None:
+    gib = 2**30
+    infeasibility = find_infeasibility(
+        uniform_problem(devices=3, limit=gib, activation_bytes=2 * gib, micro_batches=4)
+    )
+    assert infeasibility is not None
+    assert infeasibility.summary == (
+        "Micro-batches 0-3 do not fit into memory, not even one at a time with nothing else in it: "
+        "on devices 0-2 it takes at least 2.00 GiB for activations, and the limit is 1.00 GiB."
+    )
+
+
+def changed(request: dict[str, Any], changes: dict[str, Any]) -> PipelineProblem:
+    """The problem of a request with these values put into it by their paths."""
+    body = json.loads(json.dumps(request))
+    for path, value in changes.items():
+        *parents, name = path.split(".")
+        at = body
+        for part in parents:
+            at = at[int(part) if isinstance(at, list) else part]
+        at[name] = value
+    return read_problem(body["problem"])
+
+
+def test_a_request_changed_as_the_remedies_say_fits() -> None:
+    options: dict[str, Any] = {"devices": 2, "chunks": 2, "limit": 5, "offload_bytes": 3}
+    document = uniform_document(hosts=[{"memory_bytes": 5}], **options)
+    document["stages"] = [
+        {**stage, "offload_ns": 5, "reload_ns": 5} for stage in document["stages"]
+    ]
+    infeasibility = find_infeasibility(read_problem(document))
+    assert infeasibility is not None
+    remedies = {r["remedy"]: r for r in infeasibility.to_document()["remedies"]}
+    for kind in ("device_memory", "host_memory"):
+        changes = remedies[kind]["request_changes"]
+        assert remedies[kind]["fits"]
+        assert find_infeasibility(changed({"problem": document}, changes)) is None
+        less = {path: value - 1 for path, value in changes.items()}
+        assert find_infeasibility(changed({"problem": document}, less)) is not None
 
 
 def test_two_chunks_fit_only_with_the_earlier_one_offloaded() -> None:
@@ -289,7 +331,7 @@ def test_only_the_micro_batches_that_do_not_fit_are_named() -> None:
     assert infeasibility.devices == (1,)
     assert infeasibility.micro_batches == (1, 3)
     assert infeasibility.largest_gap_bytes == 2
-    assert "micro-batches 1, 3 alone" in infeasibility.summary
+    assert infeasibility.summary.startswith("Micro-batches 1, 3 do not fit into memory, not even")
     with pytest.raises(OrderError):
         sequential_schedule(read_problem(document))
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from planner.sharding.build import formulate
-from planner.sharding.infeasible import halved
+from planner.sharding.infeasible import Way, halved
 from planner.sharding.least_memory import checkpointed, least_memory
 from planner.sharding.settings import cost_settings, rule_options
 from tests.unit.sharding.posted import (
@@ -89,6 +89,12 @@ def test_the_fewest_devices_and_the_remedies_do_when_they_are_posted() -> None:
     assert all(
         remedy["fits"] == (remedy["predicted_peak_bytes"] <= 62_000_000) for remedy in fitting
     )
+    assert {remedy["remedy"]: remedy["request_changes"] for remedy in found["remedies"]} == {
+        Way.CHECKPOINTING: None,
+        Way.ZERO_STAGE: {"training.zero_stage": 3},
+        Way.OPTIMIZER_IN_HOST_MEMORY: None,
+        Way.TOGETHER: None,
+    }
 
 
 def test_a_shortage_is_told_in_full() -> None:

@@ -33,7 +33,7 @@ def test_every_plan_is_what_its_document_resolves_to() -> None:
         chunks = plan.training.interleaving or 1
         (problem,) = (candidate.problem for candidate in costs.candidates()[:1])
         assert problem.micro_batches == plan.training.micro_batches
-        assert step_time(problem, chunks) == plan.step
+        assert step_time(problem, chunks, plan.training.micro_batches) == plan.step
         assert footprints(costs, chunks, plan.training.layers_per_stage or ()) == plan.ranks
 
 

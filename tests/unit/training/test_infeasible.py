@@ -87,6 +87,9 @@ def test_every_way_out_is_right() -> None:
         fits = bool(search_for(body(gpu={"memory_bytes": 6 * 2**28}, training=lifted))[1].ranked)
         assert remedy["fits"] == fits
         assert ("training" in remedy) == fits
+        if fits:
+            left_out = {f"training.{name}": None for name in names if name in strict}
+            assert remedy["request_changes"] == left_out
 
 
 def test_a_larger_gpu_is_the_smallest_preset_that_does() -> None:
@@ -95,6 +98,21 @@ def test_a_larger_gpu_is_the_smallest_preset_that_does() -> None:
     assert remedy["fits"]
     smallest = min(GPU_PRESETS.values(), key=lambda preset: preset.fields["memory_bytes"])
     assert remedy["gpu"] in {smallest.name, "A100-40GB"}
+    assert remedy["request_changes"] == {
+        "cluster.gpu": remedy["gpu"],
+        "cluster.gpu_memory_bytes": None,
+    }
+
+
+def test_what_the_search_restricts_is_left_out_as_well() -> None:
+    fixed = {"recomputation": "none", "offload": False, "micro_batch_size": 4}
+    searched = {"zero_stage": [0], "tensor_parallel": [1], "pipeline_parallel": [2]}
+    why = why_of(body(gpu={"memory_bytes": 6 * 2**28}, training=fixed, search=searched))
+    (together,) = (own for own in why["remedies"] if own["remedy"] == "together")
+    assert together["request_changes"] == {
+        **{f"training.{name}": None for name in fixed},
+        **{f"search.{name}": None for name in searched},
+    }
 
 
 def test_full_hosts_are_told() -> None:

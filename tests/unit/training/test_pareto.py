@@ -8,7 +8,7 @@ from typing import Any, cast
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.cost.hardware_presets import GIB
+from planner.sizes import GIB
 from planner.training.pareto import SLOWEST, Front
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from planner.cost.hardware_presets import GIB
+from planner.sizes import GIB
 from planner.training.evaluate import Plan
 from planner.training.pareto import SLOWEST
 from planner.training.search import ACTIVATIONS, FITS, MILDER, SLOWER, STATES, search

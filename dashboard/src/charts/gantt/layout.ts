@@ -41,7 +41,7 @@ export interface GanttLayout {
   bytesStep: number | null;
 }
 
-export const LEFT = 128;
+export const LEFT = 148;
 export const RIGHT = 16;
 export const SLIDER_HEIGHT = 22;
 const TOP = 40;

@@ -1,7 +1,8 @@
 /** The chart's option: axes and zoom by ECharts, everything else in two custom series of few elements. */
 
 import type { EChartsCoreOption } from "echarts/core";
-import { bytes, number } from "../../format";
+import { number, scaleOf } from "../../format";
+import { markText } from "../axes";
 import { type Layer, type Look, memoryLayers, rowLayers } from "./layers";
 import { LEFT, RIGHT, SLIDER_HEIGHT } from "./layout";
 import { noteLayers } from "./notes";
@@ -99,7 +100,7 @@ function memoryAxis(scene: Scene, look: Look) {
     min: 0,
     max: only.topBytes,
     interval: bytesStep,
-    axisLabel: { color: look.colours.text, formatter: bytes, showMaxLabel: false },
+    axisLabel: { color: look.colours.text, formatter: markOf(only.topBytes), showMaxLabel: false },
     splitLine: { lineStyle: { color: look.colours.grid } },
   };
 }
@@ -129,19 +130,26 @@ function layered(axisIndex: number, layers: readonly Layer[], endNs: number, cli
   };
 }
 
-/** Times in one unit, with as many digits as tell neighbouring ticks apart. */
+function markOf(topBytes: number) {
+  const scale = scaleOf("bytes", [topBytes]);
+  return (size: number) => markText(size, scale);
+}
+
+/** More digits than these are harder to read than another unit. */
+const MOST_DIGITS = 3;
+
+/** Times in the unit of the makespan, or of the part that is seen where that has too many digits. */
 function timeLabels(scene: Scene) {
   return (timeNs: number) => {
     const spanNs = scene.view.endNs - scene.view.startNs;
-    const [unit, size] =
-      spanNs >= 5e9
-        ? ["s", 1e9]
-        : spanNs >= 1e6
-          ? ["ms", 1e6]
-          : spanNs >= 1e3
-            ? ["µs", 1e3]
-            : ["ns", 1];
-    const digits = Math.max(0, Math.ceil(Math.log10((size as number) / (spanNs / 10))));
-    return `${number(timeNs / (size as number), size === 1 ? 0 : digits)} ${unit}`;
+    const whole = scaleOf("time", [scene.model.endNs]).unit;
+    const unit =
+      digitsOf(whole.size, spanNs) > MOST_DIGITS ? scaleOf("time", [spanNs]).unit : whole;
+    return `${number(timeNs / unit.size, digitsOf(unit.size, spanNs))} ${unit.name}`;
   };
+}
+
+/** As many as tell neighbouring ticks apart. */
+function digitsOf(unitNs: number, spanNs: number): number {
+  return unitNs === 1 ? 0 : Math.max(0, Math.ceil(Math.log10(unitNs / (spanNs / 10))));
 }

@@ -20,11 +20,18 @@ const idleReasons: Record<IdleReason, string> = {
 
 export const gantt = {
   chartName: "Schedule over time. Operations are selected with the arrow keys.",
-  overview: (devices: number, microBatches: number, makespan: string, busy: string) =>
-    `${devices} devices, ${microBatches} micro-batches, makespan ${makespan}, devices busy ${busy} of the time, gradient reduction and optimizer step at the end included.`,
+  overview: (
+    devices: number,
+    microBatches: number,
+    makespan: string,
+    compute: string,
+    epilogue: string,
+    idle: string,
+  ) =>
+    `${devices} devices, ${microBatches} micro-batches, makespan ${makespan}. Of the devices' time ${compute} is compute, ${epilogue} epilogue (gradient reduction and optimizer step) and ${idle} idle.`,
   noOperations: "This schedule has no operations.",
   doesNotFit: "This schedule does not fit.",
-  device: (device: number) => `GPU ${device}`,
+  device: (device: number) => `Device ${device}`,
   host: (host: number) => `Host ${host}`,
   deviceTitle: "Device",
   devicesTitle: "Devices",
@@ -81,11 +88,12 @@ export const gantt = {
   mouseHelp:
     "The wheel zooms at the pointer; with Shift it pans, and so does dragging. A click selects an operation and lights up its micro-batch.",
   asTables: "The schedule as tables",
-  devicesTable: "Devices: busy and idle time, memory",
+  devicesTable: "Devices: compute, epilogue and idle time, memory",
   linksTable: "Host links",
   hostsTable: "Host memory",
-  busy: "Busy",
-  busyShare: "Busy share",
+  compute: "Compute",
+  computeShare: "Compute share",
+  epilogueTitle: "Epilogue",
   peak: "Peak memory",
   firstStart: "First start",
   lastEnd: "Last end",

@@ -6,5 +6,6 @@ export { job } from "./job";
 export { jobs } from "./jobs";
 export { pipeline } from "./pipeline";
 export { report } from "./report";
+export { service } from "./service";
 export { sharding } from "./sharding";
 export { training } from "./training";

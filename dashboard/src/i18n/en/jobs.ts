@@ -10,7 +10,9 @@ export const jobs = {
     kind: "Kind",
     anyKind: "any kind",
     name: "Name",
-    nameHint: "the whole name",
+    nameHint: "a part of it",
+    model: "Model",
+    modelHint: "a part of it",
     tag: "Tag",
     tagHint: "the whole tag",
     clear: "Clear filters",
@@ -60,7 +62,8 @@ export const jobs = {
   noneOrCommand: "or from a terminal, with a request in a file:",
   make: "Make a plan",
   noMatch: "No job matches these filters.",
-  noMatchHint: "Names and tags are matched whole. New jobs that match appear by themselves.",
+  noMatchHint:
+    "A part of the name or model is enough; tags are matched whole. New jobs that match appear by themselves.",
   cancelDialog: {
     title: "Cancel this job?",
     queued: "It has not begun, and there will be no plan.",

@@ -6,10 +6,12 @@ export const pipeline = {
     makespan: "Makespan",
     steadySpan: "Steady span",
     objective: "objective",
-    gap: "Gap to the bound",
+    gap: "Gap of the schedule to its bound",
     proven: "proven optimal",
     bound: "Lower bound",
     bubble: "Bubble",
+    bubbleOf: (idle: string, epilogue: string, compute: string) =>
+      `${idle} idle + ${epilogue} epilogue; the rest, ${compute}, is compute`,
     peak: "Peak memory",
     peakOf: (peak: string, limit: string, device: number) =>
       `${peak} of ${limit} (device ${device})`,
@@ -18,6 +20,10 @@ export const pipeline = {
     verified: "Verified",
     placement: "Placement",
     foundBy: "Found by",
+    variantFits: (name: string, reason: string) =>
+      `in a variant that fits; the row “${name}” of the comparison does not: ${reason}`,
+    variantOf: (name: string) =>
+      `in a variant of it; the row “${name}” of the comparison is the schedule as published`,
     size: "Size",
     sizeOf: (stages: number, devices: number, microBatches: number) =>
       `${stages} stages on ${devices} devices, ${microBatches} micro-batches`,
@@ -35,7 +41,7 @@ export const pipeline = {
     parts: {
       comparison: "comparison with the classic schedules",
       robustness: "robustness to varying durations",
-      waits: "waits for ranks without a clock",
+      waits: "waits for devices without a clock",
       steps: "how it was found",
       assumptions: "assumptions",
       memorySafety: "proof that memory suffices for any durations",
@@ -57,7 +63,7 @@ export const pipeline = {
   comparison: {
     title: "Beside the classic schedules",
     intro: "All under the same costs and limits. Those that are out of memory could not run.",
-    chart: "Makespan of each schedule, useful time and bubble",
+    chart: "Makespan of each schedule: compute, epilogue and idle time",
     chartSpan: "Steady span of each schedule",
     schedule: "Schedule",
     placement: "Placement",
@@ -71,11 +77,14 @@ export const pipeline = {
     oom: "OOM",
     show: "Show",
     shown: "shown",
-    useful: "useful time",
-    idle: "bubble",
+    compute: "Compute",
+    epilogue: "Epilogue",
+    idle: "Idle",
     ours: "this plan",
     hypothetical: "computed on the same work in this placement",
     legend: "Hatched: out of memory. Full colour and ▶: this plan.",
+    split:
+      "Compute (F, B, W), epilogue (gradient reduction and optimizer step) and idle time add up to the makespan, on average over the devices. The bubble is all but compute: epilogue and idle time.",
     none: "This result has no comparison.",
   },
   better: {
@@ -139,8 +148,11 @@ export const pipeline = {
   },
   idle: {
     title: "Where the devices' time goes",
-    chart: "Busy and idle time of each device, by what it waits for",
-    busy: "busy",
+    chart: "Compute, epilogue and idle time of each device, by what it waits for",
+    compute: "compute",
+    epilogue: "epilogue",
+    split:
+      "Compute, epilogue and idle time add up to the makespan; the bubble is epilogue and idle time together.",
     device: "Device",
     total: "Idle",
     longest: (device: number, share: string, idle: string, part: string, reason: string) =>
@@ -148,7 +160,7 @@ export const pipeline = {
     overall: (parts: string) => `Over all devices: ${parts}.`,
     part: (share: string, reason: string) => `${share} ${reason}`,
     none: "No device is ever idle.",
-    table: "Busy and idle time by device",
+    table: "Time by device",
     reasons: {
       fill: "fill",
       dependency: "dependency",
@@ -233,31 +245,6 @@ export const pipeline = {
     value: "Value",
     notSet: "not set",
     kept: "How the plan was found was not kept.",
-  },
-  assumptions: {
-    title: (count: number) => `Assumptions (${count})`,
-    what: "What",
-    value: "Value",
-    basis: "Basis",
-    none: "All values were given in the request; nothing was assumed.",
-    absent: "The assumptions were not kept with this plan.",
-  },
-  infeasible: {
-    title: "No schedule fits",
-    device: "Device",
-    needed: "Holds without offloading",
-    limit: "Has",
-    smallest: "Smallest limit that would do",
-    missing: "Short of",
-    devices: "What each device lacks",
-    remedies: "What would make it fit",
-    remedy: "Way out",
-    fits: "Fits then",
-    detail: "Detail",
-    basis: "How it was computed",
-    placement: (placement: string) =>
-      `Exact for the placement ${placement}; another one may do with less.`,
-    cannotTell: "cannot be told",
   },
   downloads: {
     title: "Downloads",

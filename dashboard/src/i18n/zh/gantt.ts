@@ -2,11 +2,11 @@ import type { gantt as english } from "../en/gantt";
 
 export const gantt: typeof english = {
   chartName: "随时间展开的调度。用方向键选择操作。",
-  overview: (devices, microBatches, makespan, busy) =>
-    `${devices} 个设备,${microBatches} 个微批次,完工时间 ${makespan},设备忙碌时间占 ${busy}(含末尾的梯度规约与优化器步)。`,
+  overview: (devices, microBatches, makespan, compute, epilogue, idle) =>
+    `${devices} 个设备,${microBatches} 个微批次,完工时间 ${makespan}。设备时间中计算占 ${compute},收尾(梯度规约与优化器步)占 ${epilogue},空闲占 ${idle}。`,
   noOperations: "该调度没有任何操作。",
   doesNotFit: "该调度放不下。",
-  device: (device) => `GPU ${device}`,
+  device: (device) => `设备 ${device}`,
   host: (host) => `主机 ${host}`,
   deviceTitle: "设备",
   devicesTitle: "设备",
@@ -75,11 +75,12 @@ export const gantt: typeof english = {
   mouseHelp:
     "滚轮以指针为中心缩放;按住 Shift 时平移,拖动也可平移。点击即选择操作并突出显示其微批次。",
   asTables: "以表格查看调度",
-  devicesTable: "设备:忙碌与空闲时间、显存",
+  devicesTable: "设备:计算、收尾与空闲时间、显存",
   linksTable: "主机链路",
   hostsTable: "主机内存",
-  busy: "忙碌",
-  busyShare: "忙碌占比",
+  compute: "计算",
+  computeShare: "计算占比",
+  epilogueTitle: "收尾",
   peak: "显存峰值",
   firstStart: "首次开始",
   lastEnd: "最后结束",

@@ -1,6 +1,6 @@
 /** Differences as they are written: with their sign. */
 
-import { bytes, milliseconds, number, percent } from "../../format";
+import { number, percent, writerOf } from "../../format";
 import { texts } from "../../i18n";
 
 const MINUS = "−";
@@ -14,11 +14,11 @@ export function signed(value: number, write: (size: number) => string): string {
 
 export function timeDifference(a: number, b: number): string {
   const share = a === 0 || a === b ? "" : ` (${signed((b - a) / a, (size) => percent(size, 1))})`;
-  return `${signed(b - a, milliseconds)}${share}`;
+  return `${signed(b - a, writerOf("time", [a, b]))}${share}`;
 }
 
 export function bytesDifference(a: number, b: number): string {
-  return signed(b - a, bytes);
+  return signed(b - a, writerOf("bytes", [a, b]));
 }
 
 export function countDifference(a: number, b: number): string {

@@ -1,9 +1,9 @@
 import type { ComponentChildren } from "preact";
-import { bytes, milliseconds, number, percent } from "../../format";
+import { number, percent, writerOf } from "../../format";
 import { texts } from "../../i18n";
 import { bytesDifference, countDifference, shareDifference, timeDifference } from "./difference";
 
-/** One line of the table of figures; text where there is no difference to work out. */
+/** One line of the table, its figures in one unit of figures; text where there is no difference to work out. */
 export interface Figure {
   name: string;
   a: string | null;
@@ -14,11 +14,11 @@ export interface Figure {
 type Value = number | null | undefined;
 
 export function timeFigure(name: string, a: Value, b: Value): Figure {
-  return figure(name, a, b, milliseconds, timeDifference);
+  return figure(name, a, b, writerOf("time", [a, b]), timeDifference);
 }
 
 export function bytesFigure(name: string, a: Value, b: Value): Figure {
-  return figure(name, a, b, bytes, bytesDifference);
+  return figure(name, a, b, writerOf("bytes", [a, b]), bytesDifference);
 }
 
 export function countFigure(name: string, a: Value, b: Value): Figure {

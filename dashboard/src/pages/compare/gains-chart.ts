@@ -1,12 +1,12 @@
 /** Change of idle time per device and reason: bars to the left are gains. */
 
 import type { EChartsCoreOption } from "echarts/core";
-import { milliseconds } from "../../format";
+import { barFrame, hatched } from "../../charts/time-bars";
+import { rowTooltip, tooltipElement } from "../../charts/tooltip";
+import { writerOf } from "../../format";
 import type { Messages } from "../../i18n";
 import { type ChartColours, IDLE_COLOURS } from "../../palette";
-import { barFrame, hatched } from "../../views/pipeline/bar-option";
 import { IDLE_REASONS } from "../../views/pipeline/idle";
-import { tooltipContent, tooltipOption } from "../../views/pipeline/tooltip";
 import { signed } from "./difference";
 import type { DeviceGain } from "./gains";
 
@@ -19,16 +19,18 @@ export function gainsOption(
   const reasons = IDLE_REASONS.filter((reason) =>
     gains.some((gain) => gain.a[reason] !== gain.b[reason]),
   );
+  const changes = gains.flatMap((gain) => reasons.map((reason) => gain.b[reason] - gain.a[reason]));
+  const write = writerOf("time", changes);
   const name = (gain: DeviceGain) => `${t.device} ${gain.device}`;
   return {
-    ...barFrame(gains.map(name), colours),
-    tooltip: tooltipOption(colours, (index) => {
+    ...barFrame(gains.map(name), longest(changes), colours),
+    tooltip: rowTooltip(colours, (index) => {
       const gain = gains[index];
       const lines = reasons.map((reason) => {
         const byNs = (gain?.b[reason] ?? 0) - (gain?.a[reason] ?? 0);
-        return `${idle.reasons[reason]}: ${signed(byNs, milliseconds)}`;
+        return `${idle.reasons[reason]}: ${signed(byNs, write)}`;
       });
-      return tooltipContent(gain ? name(gain) : "", lines);
+      return tooltipElement(gain ? name(gain) : "", lines);
     }),
     series: reasons.map((reason, index) => ({
       name: idle.reasons[reason],
@@ -39,7 +41,11 @@ export function gainsOption(
         color: IDLE_COLOURS[reason],
         ...(index % 2 === 1 ? { decal: hatched(colours) } : {}),
       },
-      data: gains.map((gain) => (gain.b[reason] - gain.a[reason]) / 1e6),
+      data: gains.map((gain) => gain.b[reason] - gain.a[reason]),
     })),
   };
+}
+
+function longest(changes: readonly number[]): number {
+  return Math.max(0, ...changes.map(Math.abs));
 }

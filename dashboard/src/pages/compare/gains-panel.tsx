@@ -1,13 +1,13 @@
 import { useMemo } from "preact/hooks";
 import type { IdleReason, Timeline } from "../../api/types";
 import { Chart } from "../../charts/chart";
-import { type Column, SortableTable } from "../../components/sortable-table";
-import { bytes, milliseconds, percent } from "../../format";
+import { barChartHeight } from "../../charts/time-bars";
+import { type Column, measured, SortableTable } from "../../components/sortable-table";
+import { percent } from "../../format";
 import { texts } from "../../i18n";
 import { chartColours, isDark } from "../../palette";
-import { barChartHeight } from "../../views/pipeline/bar-option";
 import { IDLE_REASONS } from "../../views/pipeline/idle";
-import { bytesDifference } from "./difference";
+import { signed } from "./difference";
 import { type DeviceGain, deviceGains } from "./gains";
 import { gainsOption } from "./gains-chart";
 
@@ -61,26 +61,24 @@ function columns(props: Props, gains: readonly DeviceGain[]): Column<DeviceGain>
   const occurs = (reason: IdleReason) => gains.some((gain) => gain.a[reason] || gain.b[reason]);
   const shareOf = (ns: number, timeline: Timeline) =>
     timeline.makespan_ns ? ns / timeline.makespan_ns : 0;
-  const time = (ns: number, timeline: Timeline) => {
-    const share = percent(shareOf(ns, timeline), 1);
-    return props.sharesOnly ? share : `${milliseconds(ns)} (${share})`;
+  const idle = (
+    id: string,
+    title: string,
+    timeline: Timeline,
+    valueNs: (row: DeviceGain) => number,
+  ): Column<DeviceGain> => {
+    const share = (row: DeviceGain) => percent(shareOf(valueNs(row), timeline), 1);
+    return props.sharesOnly
+      ? { id, title, numeric: true, cell: share, value: valueNs }
+      : {
+          ...measured("time", id, title, valueNs),
+          cell: (row, write) => `${write(valueNs(row))} (${share(row)})`,
+        };
   };
   return [
     { id: "device", title: g.device, cell: (row) => row.device, value: (row) => row.device },
-    {
-      id: "idleA",
-      title: g.idleA,
-      cell: (row) => time(row.idleNs.a, props.a),
-      value: (row) => shareOf(row.idleNs.a, props.a),
-      numeric: true,
-    },
-    {
-      id: "idleB",
-      title: g.idleB,
-      cell: (row) => time(row.idleNs.b, props.b),
-      value: (row) => shareOf(row.idleNs.b, props.b),
-      numeric: true,
-    },
+    idle("idleA", g.idleA, props.a, (row) => row.idleNs.a),
+    idle("idleB", g.idleB, props.b, (row) => row.idleNs.b),
     ...IDLE_REASONS.filter(occurs).map(
       (reason): Column<DeviceGain> => ({
         id: reason,
@@ -93,26 +91,15 @@ function columns(props: Props, gains: readonly DeviceGain[]): Column<DeviceGain>
         value: (row) => shareOf(row.b[reason], props.b) - shareOf(row.a[reason], props.a),
       }),
     ),
+    measured("bytes", "peakA", g.peakA, (row) => row.peakBytes.a, "peak"),
+    measured("bytes", "peakB", g.peakB, (row) => row.peakBytes.b, "peak"),
     {
-      id: "peakA",
-      title: g.peakA,
-      cell: (row) => bytes(row.peakBytes.a),
-      value: (row) => row.peakBytes.a,
-      numeric: true,
-    },
-    {
-      id: "peakB",
-      title: g.peakB,
-      cell: (row) => bytes(row.peakBytes.b),
-      value: (row) => row.peakBytes.b,
-      numeric: true,
-    },
-    {
-      id: "peakChange",
-      title: g.peakChange,
-      cell: (row) => bytesDifference(row.peakBytes.a, row.peakBytes.b),
-      value: (row) => row.peakBytes.b - row.peakBytes.a,
-      numeric: true,
+      ...measured("bytes", "peakChange", g.peakChange, peakChange, "peak"),
+      cell: (row, write) => signed(peakChange(row), write),
     },
   ];
+}
+
+function peakChange(row: DeviceGain): number {
+  return row.peakBytes.b - row.peakBytes.a;
 }

@@ -1,5 +1,5 @@
-import { type Column, SortableTable } from "../../components/sortable-table";
-import { milliseconds, number } from "../../format";
+import { type Column, measured, SortableTable } from "../../components/sortable-table";
+import { number } from "../../format";
 import { texts } from "../../i18n";
 import { signed } from "./difference";
 import type { DeviceMoves, Move, PlanMoves, Token } from "./moves";
@@ -59,11 +59,8 @@ function deviceColumns(): Column<DeviceMoves>[] {
     title: string,
     value: (row: DeviceMoves) => number,
   ): Column<DeviceMoves> => ({
-    id,
-    title,
-    value,
-    numeric: true,
-    cell: (row) => (value(row) === 0 ? "–" : signed(value(row), milliseconds)),
+    ...measured("time", id, title, value),
+    cell: (row, write) => (value(row) === 0 ? "–" : signed(value(row), write)),
   });
   return [
     { id: "device", title: t.device, cell: (row) => row.device, value: (row) => row.device },
@@ -79,24 +76,14 @@ function deviceColumns(): Column<DeviceMoves>[] {
 
 function moveColumns(): Column<Move>[] {
   const t = texts().compare.moves;
-  const time = (id: string, title: string, value: (row: Move) => number): Column<Move> => ({
-    id,
-    title,
-    value,
-    numeric: true,
-    cell: (row) => milliseconds(value(row)),
-  });
   return [
     { id: "operation", title: t.operation, cell: tokenText },
     { id: "device", title: t.device, cell: (row) => row.device, value: (row) => row.device },
-    time("from", t.startA, (row) => row.fromNs),
-    time("to", t.startB, (row) => row.toNs),
+    measured("time", "from", t.startA, (row) => row.fromNs, "time"),
+    measured("time", "to", t.startB, (row) => row.toNs, "time"),
     {
-      id: "by",
-      title: t.by,
-      value: (row) => row.byNs,
-      numeric: true,
-      cell: (row) => signed(row.byNs, milliseconds),
+      ...measured<Move>("time", "by", t.by, (row) => row.byNs, "time"),
+      cell: (row, write) => signed(row.byNs, write),
     },
   ];
 }

@@ -1,10 +1,10 @@
 import { useState } from "preact/hooks";
 import { ask } from "../../api/client";
 import type { JobPage, JobView, Kind } from "../../api/types";
-import { type Column, SortableTable } from "../../components/sortable-table";
+import { DateTime } from "../../components/date-time";
+import { type Column, measured, SortableTable } from "../../components/sortable-table";
 import { StateBadge } from "../../components/state-badge";
 import { Empty, Failure, Loading } from "../../components/states";
-import { bytes, dateTime, milliseconds } from "../../format";
 import { texts } from "../../i18n";
 import { route, setQuery } from "../../route";
 import { useLoad } from "../../use-load";
@@ -76,7 +76,7 @@ function JobChoices(props: Props & { kind: Kind }) {
   );
 }
 
-function columns(props: Props): Column<JobView>[] {
+function columns(props: Props & { kind: Kind }): Column<JobView>[] {
   const t = texts().compare.picker;
   const title = (job: JobView) => job.name ?? job.id;
   return [
@@ -98,11 +98,11 @@ function columns(props: Props): Column<JobView>[] {
     },
     { id: "model", title: t.model, cell: modelText, value: modelText },
     { id: "state", title: t.state, cell: (job) => <StateBadge state={job.state} /> },
-    { id: "best", title: t.best, cell: bestText, value: bestOf, numeric: true },
+    measured(props.kind === "sharding" ? "bytes" : "time", "best", t.best, bestOf),
     {
       id: "finished",
       title: t.finished,
-      cell: (job) => (job.finished_at ? dateTime(new Date(job.finished_at)) : "–"),
+      cell: (job) => (job.finished_at ? <DateTime at={job.finished_at} /> : "–"),
       value: (job) => job.finished_at ?? null,
     },
   ];
@@ -151,14 +151,6 @@ function hasPlan(job: JobView): boolean {
 
 function bestOf(job: JobView): number | null {
   return job.best_makespan_ns ?? job.best_step_time_ns ?? job.best_objective_bytes ?? null;
-}
-
-function bestText(job: JobView): string {
-  const best = bestOf(job);
-  if (best === null) {
-    return "–";
-  }
-  return job.kind === "sharding" ? bytes(best) : milliseconds(best);
 }
 
 function modelText(job: JobView): string {

@@ -1,5 +1,5 @@
 import type { Timeline } from "../../api/types";
-import { bytes, milliseconds, percent } from "../../format";
+import { percent, writerOf } from "../../format";
 import { texts } from "../../i18n";
 import { gapOf } from "../../views/pipeline/bounds";
 import { largestPeak, objectiveNs, offloadCount } from "../../views/pipeline/plan-facts";
@@ -76,7 +76,7 @@ function lengthSentence(a: PipelineResult, b: PipelineResult): string[] {
   if (left === right) {
     return [t.equal];
   }
-  const by = milliseconds(Math.abs(right - left));
+  const by = writerOf("time", [left, right])(Math.abs(right - left));
   const share = percent(Math.abs(right - left) / left, 2);
   return [right < left ? t.shorter(by, share) : t.longer(by, share)];
 }
@@ -84,21 +84,22 @@ function lengthSentence(a: PipelineResult, b: PipelineResult): string[] {
 function useSentences(timelines: { a: Timeline; b: Timeline }): string[] {
   const t = texts().compare.words;
   const gains = deviceGains(timelines.a, timelines.b);
+  const write = writerOf("time", [timelines.a.makespan_ns, timelines.b.makespan_ns]);
   const changes = meanChanges(gains).slice(0, MOST_PARTS);
   const parts = changes.map(({ use, byNs }) => {
-    const size = milliseconds(Math.abs(byNs));
+    const size = write(Math.abs(byNs));
     return byNs < 0 ? t.less(size, t.useNames[use]) : t.more(size, t.useNames[use]);
   });
   const change = largestChange(gains, timelines.b.makespan_ns - timelines.a.makespan_ns);
   return [
     ...(parts.length > 0 ? [t.madeOf(parts.join(", "))] : []),
-    ...(change ? [changeSentence(change)] : []),
+    ...(change ? [changeSentence(change, write)] : []),
   ];
 }
 
-function changeSentence(change: LargestChange): string {
+function changeSentence(change: LargestChange, write: (ns: number) => string): string {
   const t = texts().compare.words;
-  const size = milliseconds(Math.abs(change.byNs));
+  const size = write(Math.abs(change.byNs));
   const what = t.useNames[change.reason];
   const words = change.byNs < 0 ? t.less(size, what) : t.more(size, what);
   return t.largestChange(change.device, words);
@@ -109,7 +110,7 @@ function memorySentences(a: PipelineResult, b: PipelineResult, moves: PlanMoves 
   const [left, right] = [largestPeak(a), largestPeak(b)];
   const lines: string[] = [];
   if (left !== null && right !== null) {
-    const by = bytes(Math.abs(right - left));
+    const by = writerOf("bytes", [left, right])(Math.abs(right - left));
     lines.push(left === right ? t.peakEqual : right < left ? t.peakLess(by) : t.peakMore(by));
   }
   if (moves && moves.offloadsAdded.length + moves.offloadsRemoved.length > 0) {

@@ -4,6 +4,7 @@ import { useMemo } from "preact/hooks";
 import type { PlanSource } from "../../api/source";
 import type { Timeline } from "../../api/types";
 import { texts } from "../../i18n";
+import { serviceName } from "../../i18n/service-text";
 import { type Loaded, useLoad } from "../../use-load";
 import { gapOf } from "../../views/pipeline/bounds";
 import { bubbleRatio, largestPeak, offloadCount } from "../../views/pipeline/plan-facts";
@@ -82,14 +83,24 @@ function figures(a: PipelineResult, b: PipelineResult): Figure[] {
     timeFigure(f.p95, a.robustness?.p95_ns, b.robustness?.p95_ns),
     countFigure(f.waits, a.schedule?.waits?.length, b.schedule?.waits?.length),
     textFigure(f.proven, yesNo(a.certificate.proven_optimal), yesNo(b.certificate.proven_optimal)),
-    textFigure(f.placement, pa.placement ?? undefined, pb.placement ?? undefined),
+    textFigure(f.placement, placementOf(a), placementOf(b)),
     countFigure(f.stages, a.problem?.stages.length, b.problem?.stages.length),
     countFigure(f.devices, a.problem?.devices.length, b.problem?.devices.length),
     countFigure(f.microBatches, a.problem?.micro_batches, b.problem?.micro_batches),
-    textFigure(f.foundBy, pa.found_by, pb.found_by),
+    textFigure(f.foundBy, foundByOf(a), foundByOf(b)),
     textFigure(f.engine, pa.engine, pb.engine),
     secondsFigure(f.solveTime, pa.solve_seconds, pb.solve_seconds),
   ];
+}
+
+function placementOf(result: PipelineResult): string | undefined {
+  const { placement } = result.provenance;
+  return placement ? serviceName("placement", placement) : undefined;
+}
+
+function foundByOf(result: PipelineResult): string | undefined {
+  const { found_by: foundBy } = result.provenance;
+  return foundBy ? serviceName("foundBy", foundBy) : undefined;
 }
 
 function bubbleOf(result: PipelineResult): number | null {

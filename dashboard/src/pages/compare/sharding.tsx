@@ -3,7 +3,7 @@
 import { useMemo } from "preact/hooks";
 import type { ResultDocument } from "../../api/types";
 import { type Column, SortableTable } from "../../components/sortable-table";
-import { bytes } from "../../format";
+import { writerOf } from "../../format";
 import { texts } from "../../i18n";
 import {
   bytesFigure,
@@ -49,7 +49,7 @@ export function ShardingComparison(props: Props) {
             <p class="faint">{t.sharding.bytesNote}</p>
             <SortableTable
               caption={t.sharding.operators}
-              columns={columns()}
+              columns={columns(difference.changed)}
               rows={difference.changed}
               rowKey={(row) => row.key}
             />
@@ -72,19 +72,26 @@ function summary(difference: ShardingDifference): string {
   return inBoth === 0 ? t.nothingShared : t.summary(difference.changed.length, inBoth);
 }
 
-function columns(): Column<OperatorPair>[] {
+function columns(rows: readonly OperatorPair[]): Column<OperatorPair>[] {
   const t = texts().compare;
   const size = (
     id: string,
     title: string,
     value: (operator: OperatorPlan | null) => number | undefined,
-  ): Column<OperatorPair> => ({
-    id,
-    title,
-    numeric: true,
-    cell: (row) => `${bytesText(value(row.a))} → ${bytesText(value(row.b))}`,
-    value: (row) => (value(row.b) ?? 0) - (value(row.a) ?? 0),
-  });
+  ): Column<OperatorPair> => {
+    const write = writerOf(
+      "bytes",
+      rows.flatMap((row) => [value(row.a), value(row.b)]),
+    );
+    const text = (size: number | undefined) => (size === undefined ? "–" : write(size));
+    return {
+      id,
+      title,
+      numeric: true,
+      cell: (row) => `${text(value(row.a))} → ${text(value(row.b))}`,
+      value: (row) => (value(row.b) ?? 0) - (value(row.a) ?? 0),
+    };
+  };
   return [
     { id: "stage", title: t.sharding.stage, cell: (row) => row.stage, value: (row) => row.stage },
     { id: "name", title: t.sharding.operator, cell: (row) => row.name, value: (row) => row.name },
@@ -104,10 +111,6 @@ function columns(): Column<OperatorPair>[] {
     size("communication", t.sharding.communication, (operator) => operator?.communication_bytes),
     size("memory", t.sharding.memory, (operator) => operator?.memory_bytes),
   ];
-}
-
-function bytesText(value: number | undefined): string {
-  return value === undefined ? "–" : bytes(value);
 }
 
 function figures(props: Props): Figure[] {

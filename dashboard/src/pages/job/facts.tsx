@@ -1,7 +1,8 @@
 import type { ComponentChildren } from "preact";
 import type { JobView } from "../../api/types";
 import { CopyButton } from "../../components/copy-button";
-import { dateTime, duration } from "../../format";
+import { DateTime } from "../../components/date-time";
+import { duration } from "../../format";
 import { texts } from "../../i18n";
 import { Tags } from "../jobs/columns";
 
@@ -23,9 +24,19 @@ export function Facts(props: { job: JobView }) {
             {job.cache in answers ? answers[job.cache as keyof typeof answers] : job.cache}
           </Fact>
         )}
-        <Fact name={t.created}>{dateTime(new Date(job.created_at))}</Fact>
-        {job.started_at && <Fact name={t.started}>{dateTime(new Date(job.started_at))}</Fact>}
-        {job.finished_at && <Fact name={t.finished}>{dateTime(new Date(job.finished_at))}</Fact>}
+        <Fact name={t.created}>
+          <DateTime at={job.created_at} />
+        </Fact>
+        {job.started_at && (
+          <Fact name={t.started}>
+            <DateTime at={job.started_at} />
+          </Fact>
+        )}
+        {job.finished_at && (
+          <Fact name={t.finished}>
+            <DateTime at={job.finished_at} />
+          </Fact>
+        )}
         {job.finished_at && <Fact name={t.spent}>{duration(job.spent_s * 1e9)}</Fact>}
         {job.attempts > 1 && (
           <Fact name={t.attempts}>

@@ -12,7 +12,6 @@ import { useLoad } from "../../use-load";
 import { Plan } from "../../views/plan";
 import { serverOption } from "../new/commands";
 import { Failed } from "./failed";
-import { Infeasible } from "./infeasible";
 
 export function Outcome(props: { job: JobView; log: LogTail }) {
   const { job } = props;
@@ -20,10 +19,6 @@ export function Outcome(props: { job: JobView; log: LogTail }) {
   const source = useLoad((signal) => planSource(job.id, signal), [job.id, job.state]);
   const { error, value } = source;
   if (value !== null) {
-    const infeasibility = value.result.infeasibility;
-    if (infeasibility) {
-      return <Infeasible document={infeasibility} kind={job.kind} />;
-    }
     return (
       <>
         {job.state === "cancelled" && (

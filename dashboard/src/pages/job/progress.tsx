@@ -6,6 +6,7 @@ import { Chart } from "../../charts/chart";
 import { type Column, SortableTable } from "../../components/sortable-table";
 import { duration, percent } from "../../format";
 import { type Messages, texts } from "../../i18n";
+import { phaseName } from "../../i18n/service-text";
 import { now } from "../../live/clock";
 import { objectiveOf, objectiveText, spentSeconds } from "../../live/objective";
 import type { OneJob } from "../../live/one-job";
@@ -61,7 +62,7 @@ function Figures(props: { job: JobView; spentS: number }) {
       <Fact name={t.gap}>
         {job.gap === null ? <span class="faint">{t.noneYet}</span> : percent(job.gap)}
       </Fact>
-      <Fact name={t.phase}>{job.phase ?? "–"}</Fact>
+      <Fact name={t.phase}>{job.phase ? phaseName(job.phase) : "–"}</Fact>
       <Fact name={t.elapsed}>
         {seconds(spentS)} <span class="faint">{t.ofLimit(seconds(job.time_limit_s))}</span>
         <progress class="time-bar" aria-label={t.timeBar} max={job.time_limit_s} value={shownS} />
@@ -130,7 +131,7 @@ function columnsOf(kind: string, { common, job }: Messages): Column<ProgressStep
   return [
     { id: "at", title: t.at, numeric: true, cell: (step) => seconds(step.spent_s) },
     { id: "state", title: t.state, cell: (step) => common.states[step.state] },
-    { id: "phase", title: t.phase, cell: (step) => step.phase ?? "–" },
+    { id: "phase", title: t.phase, cell: (step) => (step.phase ? phaseName(step.phase) : "–") },
     { id: "best", title: t.best, numeric: true, cell: figure("best") },
     { id: "bound", title: t.bound, numeric: true, cell: figure("bound") },
     {

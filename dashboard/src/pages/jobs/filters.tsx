@@ -21,11 +21,23 @@ const LONGEST_TEXT = 200;
 export function filtersOfAddress(): JobFilters {
   const { query } = route.value;
   const value = (name: string) => query.get(name) ?? undefined;
-  return { state: value("state"), kind: value("kind"), name: value("name"), tag: value("tag") };
+  return {
+    state: value("state"),
+    kind: value("kind"),
+    name: value("name"),
+    model: value("model"),
+    tag: value("tag"),
+  };
 }
 
 export function clearFilters(): void {
-  setQuery({ state: undefined, kind: undefined, name: undefined, tag: undefined });
+  setQuery({
+    state: undefined,
+    kind: undefined,
+    name: undefined,
+    model: undefined,
+    tag: undefined,
+  });
 }
 
 export function Filters(props: { filters: JobFilters }) {
@@ -70,6 +82,7 @@ export function Filters(props: { filters: JobFilters }) {
         </select>
       </label>
       <TextFilter name="name" label={t.name} hint={t.nameHint} value={filters.name ?? ""} />
+      <TextFilter name="model" label={t.model} hint={t.modelHint} value={filters.model ?? ""} />
       <TextFilter name="tag" label={t.tag} hint={t.tagHint} value={filters.tag ?? ""} />
       {isAny && (
         <button type="button" onClick={clearFilters}>

@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
 import { ApiError } from "../../api/client";
+import { fetchRequest } from "../../api/source";
 import type { JobView } from "../../api/types";
 import { Modal } from "../../components/modal";
 import { Failure, Loading } from "../../components/states";
@@ -7,20 +8,13 @@ import { texts } from "../../i18n";
 import { href } from "../../route";
 import { useLoad } from "../../use-load";
 import { shownName } from "./names";
-import {
-  fetchRequest,
-  hasIterations,
-  type JobRequest,
-  postAgain,
-  readSeconds,
-  withTimeLimit,
-} from "./rerun";
+import { hasIterations, type JobRequest, postAgain, readSeconds, withTimeLimit } from "./rerun";
 
 /** Asks for another time limit, solves the job's request with it and leads to the new job. */
 export function RerunDialog(props: { job: JobView; onClose: () => void }) {
   const t = texts().jobs.rerunDialog;
   const { job } = props;
-  const request = useLoad((signal) => fetchRequest(job.id, signal), [job.id]);
+  const request = useLoad((signal) => fetchRequest<JobRequest>(job.id, signal), [job.id]);
   return (
     <Modal title={t.title} onClose={props.onClose}>
       <p class="long-name">

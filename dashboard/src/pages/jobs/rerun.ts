@@ -1,7 +1,6 @@
 /** The request of a job, sent again with another time limit. */
 
 import { ask } from "../../api/client";
-import { jobPath } from "../../api/source";
 import type { JobView } from "../../api/types";
 
 interface Solver {
@@ -20,10 +19,6 @@ const POSTED_TO: Record<string, string> = {
   sharding: "sharding-plans",
   training: "training-plans",
 };
-
-export async function fetchRequest(id: string, signal?: AbortSignal): Promise<JobRequest> {
-  return (await ask<JobRequest>(`${jobPath(id)}/request`, { signal })).body;
-}
 
 /** Whether the request asks for a reproducible answer, which has no time limit. */
 export function hasIterations(request: JobRequest): boolean {

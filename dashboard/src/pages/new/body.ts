@@ -17,7 +17,8 @@ export function getAt(body: JsonObject, path: string): Json | undefined {
   return value;
 }
 
-/** The body with this value, or without it; a part that becomes empty goes. */
+/** The body with this value, or without it; a part that becomes empty goes. A number in a path is
+ * a place in a list, where there is one. */
 export function setAt(body: JsonObject, path: string, value: Json | undefined): JsonObject {
   return changed(body, path.split("."), "", value) ?? {};
 }
@@ -44,7 +45,9 @@ function changed(
   const inner =
     rest.length === 0
       ? value
-      : shortened(path, changed(asFields(path, fields[name]) ?? {}, rest, path, value));
+      : isList(fields[name])
+        ? withEntry(fields[name], rest, path, value)
+        : shortened(path, changed(asFields(path, fields[name]) ?? {}, rest, path, value));
   const next = { ...fields };
   if (inner === undefined) {
     delete next[name];
@@ -52,6 +55,28 @@ function changed(
     next[name] = inner;
   }
   return Object.keys(next).length > 0 ? next : undefined;
+}
+
+function isList(value: Json | undefined): value is Json[] {
+  return Array.isArray(value);
+}
+
+function withEntry(
+  list: readonly Json[],
+  names: readonly string[],
+  at: string,
+  value: Json | undefined,
+): Json[] {
+  const [place = "", ...rest] = names;
+  const path = `${at}.${place}`;
+  return list.map((entry, index) => {
+    if (index !== Number(place)) {
+      return entry;
+    }
+    return rest.length === 0
+      ? (value ?? null)
+      : (changed(asFields(path, entry) ?? {}, rest, path, value) ?? {});
+  });
 }
 
 function shortened(path: string, fields: JsonObject | undefined): Json | undefined {

@@ -19,7 +19,7 @@ import { type PlacedProblem, placed } from "./problem-paths";
 import { Sections } from "./sections";
 import { jsonFault, type Sheet, unread, withJson, withText } from "./sheet";
 import { StartPanel } from "./start-panel";
-import { form, isNotKept, keep, setKind, setSheet } from "./store";
+import { form, isNotKept, keep, openings, setKind, setSheet } from "./store";
 import { SubmitPanel } from "./submit-panel";
 import { useCheck } from "./use-check";
 import { useOpening } from "./use-opening";
@@ -37,9 +37,9 @@ export function NewPage() {
   );
   const fault = useMemo(() => jsonFault(sheet), [sheet.json]);
   const unreadTexts = unread(sheet, fields);
-  const isBlocked = fault !== null || unreadTexts.size > 0;
+  const isUnread = fault !== null || unreadTexts.size > 0;
   const body = useMemo(() => JSON.stringify(sheet.body), [sheet.body]);
-  const checked = useCheck(kind, isBlocked ? null : body);
+  const checked = useCheck(kind, isUnread ? null : body, openings.value);
   const problems = problemsOf(checked.check, fields);
   const findings = { checked, problems, unread: unreadTexts.size, hasJsonFault: fault !== null };
   const further = useMemo(() => furtherFields(sheet.body, fields), [sheet.body, fields]);
@@ -89,7 +89,7 @@ export function NewPage() {
             onFresh={(wanted) => {
               form.value = { ...form.value, fresh: wanted };
             }}
-            isBlocked={isBlocked}
+            hindrance={hindranceOf(fault !== null, unreadTexts, problems, fields)}
             isNotKept={isNotKept.value}
           >
             <Verdict {...findings} />
@@ -128,6 +128,29 @@ function problemsOf(
   return check?.state === "failed" && check.error instanceof ApiError
     ? placed(check.error.errors, fields)
     : [];
+}
+
+/** Why it cannot be sent as it is; null where nothing is known to be wrong. */
+function hindranceOf(
+  hasJsonFault: boolean,
+  unreadTexts: ReadonlyMap<string, Wanted>,
+  problems: readonly PlacedProblem[],
+  fields: readonly Field[],
+): string | null {
+  const t = texts().form;
+  if (hasJsonFault) {
+    return t.submit.wrongJson;
+  }
+  const wrong = unreadTexts.size > 0 ? [...unreadTexts.keys()] : problems.map(placeOf);
+  const labels = wrong.map((path) => {
+    const field = fields.find((one) => one.path === path);
+    return field ? t.fields[field.text][0] : path;
+  });
+  return wrong.length === 0 ? null : t.submit.wrongFields([...new Set(labels)].join(t.submit.and));
+}
+
+function placeOf(problem: PlacedProblem): string {
+  return problem.field ?? problem.path;
 }
 
 /** What is wrong with each field: its text is no value, or the service does not accept it. */

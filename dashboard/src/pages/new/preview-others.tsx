@@ -3,6 +3,7 @@
 import { type Column, SortableTable } from "../../components/sortable-table";
 import { bytes, number } from "../../format";
 import { texts } from "../../i18n";
+import { serviceName } from "../../i18n/service-text";
 import { Assumptions, Fact, SolverOptions } from "./preview-parts";
 import type { ShardingPreview, TrainingPreview } from "./preview-types";
 
@@ -69,7 +70,9 @@ export function TrainingResolved(props: { preview: TrainingPreview }) {
         <Fact title={t.configurations}>{number(enumerated)}</Fact>
         {leftOut.length > 0 && (
           <Fact title={t.leftOut}>
-            {leftOut.map(([rule, count]) => `${rule}: ${number(count)}`).join(", ")}
+            {leftOut
+              .map(([rule, count]) => `${serviceName("rule", rule)}: ${number(count)}`)
+              .join(", ")}
           </Fact>
         )}
       </dl>

@@ -4,6 +4,7 @@ import { useState } from "preact/hooks";
 import { type Column, SortableTable } from "../../components/sortable-table";
 import { bytes, duration, milliseconds, number } from "../../format";
 import { texts } from "../../i18n";
+import { serviceName } from "../../i18n/service-text";
 import { Assumptions, Fact, SolverOptions } from "./preview-parts";
 import { ShortageReport } from "./preview-shortage";
 import type {
@@ -47,7 +48,8 @@ export function PipelineResolved(props: { preview: PipelinePreview }) {
               >
                 {placements.map((entry) => (
                   <option key={entry.placement} value={entry.placement}>
-                    {entry.placement} · {milliseconds(entry.lower_bound_ns)}
+                    {serviceName("placement", entry.placement)} ·{" "}
+                    {milliseconds(entry.lower_bound_ns)}
                     {entry.feasible ? "" : " ⊘"}
                   </option>
                 ))}
@@ -67,7 +69,7 @@ function Placement(props: { placement: PlacementPreview }) {
   const t = texts().form.check;
   const { placement } = props;
   const columns: Column<PlacementPreview["bounds"][number]>[] = [
-    { id: "name", title: t.boundName, cell: (row) => row.name },
+    { id: "name", title: t.boundName, cell: (row) => serviceName("bound", row.name) },
     {
       id: "value",
       title: t.value,

@@ -1,6 +1,7 @@
 /** What `validate_only` answers, as far as it is shown. */
 
 import type { Assumption } from "../../api/types";
+import type { Json } from "./json-text";
 
 export interface PipelinePreview {
   options: Record<string, unknown>;
@@ -49,7 +50,14 @@ export interface Shortage {
   devices: number[];
   bytes: number[];
   limit_bytes: (number | null)[];
-  remedies: { remedy: string; fits: boolean; detail: string }[];
+  smallest_limit_bytes?: number[];
+  micro_batches?: number[];
+  remedies: {
+    remedy: string;
+    fits: boolean | null;
+    detail: string;
+    request_changes?: Record<string, Json> | null;
+  }[];
 }
 
 export interface ShardingPreview {

@@ -44,9 +44,13 @@ export function StartPanel(props: Props) {
       props.onNotice({ state: "wrong", text: `${file.name}: ${faultText(reading.fault)}` });
       return;
     }
-    const { kind, body } = openedAs(reading.document, props.kind);
+    const { kind, body, isKnown } = openedAs(reading.document, props.kind);
     openBody(kind, body);
-    props.onNotice({ state: "opened", what: file.name });
+    props.onNotice(
+      isKnown
+        ? { state: "opened", what: file.name }
+        : { state: "wrong", text: t.notKnown(file.name, Object.keys(body).slice(0, 5).join(", ")) },
+    );
   }
 
   function drop(event: DragEvent): void {

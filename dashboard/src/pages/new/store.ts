@@ -2,6 +2,7 @@
 
 import { signal } from "@preact/signals";
 import type { Kind } from "../../api/types";
+import { takeDraftText } from "../../draft";
 import type { JsonObject } from "./json-text";
 import { isObject } from "./json-text";
 import { type Sheet, sheetOf } from "./sheet";
@@ -14,12 +15,13 @@ export interface FormState {
 }
 
 const NAME = "loadmaster-form";
-const DRAFT_NAME = "loadmaster-draft";
 export const KINDS: readonly Kind[] = ["pipeline", "sharding", "training"];
 
 export const form = signal<FormState>(kept() ?? emptyForm());
 /** Whether the browser refused to keep it, since it is too large. */
 export const isNotKept = signal(false);
+/** Counts what was opened: what the service said before is not about what is shown now. */
+export const openings = signal(0);
 /** What there was before something else was opened over it. */
 export const before = signal<FormState | null>(null);
 
@@ -37,9 +39,9 @@ export function openBody(kind: Kind, body: JsonObject): void {
   openSheet(kind, sheetOf(body));
 }
 
-/** The same for a text that is not JSON yet. */
+/** The same for a text that is not JSON yet; there are no fields to show until it is. */
 export function openText(kind: Kind, text: string): void {
-  openSheet(kind, { ...form.value.sheets[kind], json: text });
+  openSheet(kind, { ...sheetOf({}), json: text });
 }
 
 export function bringBack(): void {
@@ -47,6 +49,7 @@ export function bringBack(): void {
     const shown = form.value;
     form.value = before.value;
     before.value = shown;
+    openings.value += 1;
   }
 }
 
@@ -61,8 +64,7 @@ export function keep(): void {
 
 /** A request that another page left to be shown here. */
 export function takeDraft(): { kind: Kind; body: JsonObject } | null {
-  const draft = parsed(sessionStorage.getItem(DRAFT_NAME));
-  sessionStorage.removeItem(DRAFT_NAME);
+  const draft = parsed(takeDraftText());
   return isObject(draft) && isKind(draft.kind) && isObject(draft.body)
     ? { kind: draft.kind, body: draft.body }
     : null;
@@ -74,6 +76,7 @@ export function isKind(value: unknown): value is Kind {
 
 function openSheet(kind: Kind, sheet: Sheet): void {
   before.value = form.value;
+  openings.value += 1;
   form.value = { ...form.value, kind, sheets: { ...form.value.sheets, [kind]: sheet } };
 }
 

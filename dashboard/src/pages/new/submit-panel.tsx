@@ -18,7 +18,8 @@ interface Props {
   fields: readonly Field[];
   fresh: boolean;
   onFresh: (fresh: boolean) => void;
-  isBlocked: boolean;
+  /** Why it cannot be sent as it is; null where nothing is known to be wrong. */
+  hindrance: string | null;
   isNotKept: boolean;
   /** What the service says to it so far. */
   children: ComponentChildren;
@@ -66,12 +67,17 @@ export function SubmitPanel(props: Props) {
         <button
           type="button"
           class="primary"
-          disabled={props.isBlocked || isSending || made !== null}
-          aria-describedby={props.isBlocked ? "submit-blocked" : undefined}
+          disabled={props.hindrance !== null || isSending || made !== null}
+          aria-describedby={props.hindrance === null ? undefined : "submit-blocked"}
           onClick={submit}
         >
           {isSending ? t.sending : t.action[props.kind]}
         </button>
+        {props.hindrance !== null && (
+          <span class="error-text" id="submit-blocked">
+            {props.hindrance}
+          </span>
+        )}
         <label class="form-check">
           <input
             type="checkbox"
@@ -88,11 +94,6 @@ export function SubmitPanel(props: Props) {
       <p class="field-help" id="fresh-help">
         {t.freshHelp}
       </p>
-      {props.isBlocked && (
-        <p class="error-text" id="submit-blocked">
-          {t.blocked}
-        </p>
-      )}
       {props.isNotKept && <p class="field-help">{t.notKept}</p>}
       <div role="status">{made && <Made submission={made} />}</div>
       {error !== null && <SubmitFailure error={error} fields={props.fields} />}

@@ -6,30 +6,35 @@ import type { JsonObject } from "./json-text";
 export interface Opened {
   kind: Kind;
   body: JsonObject;
+  /** Whether it has anything by which a request, a problem or a graph is known. */
+  isKnown: boolean;
 }
 
+const COMMON_NAMES = ["model", "cluster", "training", "problem", "solver"];
 const SHARDING_NAMES = ["graph", "transformer", "devices", "alpha"];
 const TRAINING_NAMES = ["search", "memory_headroom", "routing_frequency"];
 
 /** The request that a document is, or is a part of; `shown` is the kind where it could be either. */
 export function openedAs(document: JsonObject, shown: Kind): Opened {
   if (isBareProblem(document)) {
-    return { kind: "pipeline", body: { problem: document } };
+    return { kind: "pipeline", body: { problem: document }, isKnown: true };
   }
   if (isBareGraph(document)) {
-    return { kind: "sharding", body: { graph: document } };
+    return { kind: "sharding", body: { graph: document }, isKnown: true };
   }
   const has = (names: readonly string[]) => names.some((name) => Object.hasOwn(document, name));
+  const isKnown = has([...COMMON_NAMES, ...SHARDING_NAMES, ...TRAINING_NAMES]);
+  return { kind: kindOf(has, isKnown, shown), body: document, isKnown };
+}
+
+function kindOf(has: (names: readonly string[]) => boolean, isKnown: boolean, shown: Kind): Kind {
   if (has(["problem"])) {
-    return { kind: "pipeline", body: document };
+    return "pipeline";
   }
   if (has(SHARDING_NAMES)) {
-    return { kind: "sharding", body: document };
+    return "sharding";
   }
-  if (has(TRAINING_NAMES)) {
-    return { kind: "training", body: document };
-  }
-  return { kind: shown === "training" ? "training" : "pipeline", body: document };
+  return has(TRAINING_NAMES) || shown === "training" ? "training" : isKnown ? "pipeline" : shown;
 }
 
 /** A bare problem or graph as a request of this kind; anything else as it is. */

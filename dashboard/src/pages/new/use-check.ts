@@ -12,26 +12,29 @@ const RETRY_MS = 5000;
 
 export interface Checked {
   check: Check<Preview> | null;
-  /** The last preview of this kind, which may be of an earlier state. */
+  /** The last preview of what was opened, which may be of an earlier state. */
   preview: Preview | null;
 }
 
+/** What a check is about: a kind of plan, and how often something else was opened. */
+interface Subject {
+  kind: Kind;
+  opening: number;
+}
+
 /** `body` is null while there is none to be asked about. */
-export function useCheck(kind: Kind, body: string | null): Checked {
-  const [checked, setChecked] = useState<Checked & { kind: Kind }>({
-    kind,
-    check: null,
-    preview: null,
-  });
-  const kindNow = useRef(kind);
-  kindNow.current = kind;
+export function useCheck(kind: Kind, body: string | null, opening: number): Checked {
+  const subject: Subject = { kind, opening };
+  const [checked, setChecked] = useState<Checked & Subject>({ ...subject, ...UNCHECKED });
+  const subjectNow = useRef(subject);
+  subjectNow.current = subject;
   const validator = useRef<Validator<Preview> | null>(null);
   const key = apiKey.value;
 
   useEffect(() => {
     const made = new Validator<Preview>({
       ask: validate,
-      tell: (check) => setChecked((before) => following(before, kindNow.current, check)),
+      tell: (check) => setChecked((before) => following(before, subjectNow.current, check)),
       retryAfterMs,
     });
     validator.current = made;
@@ -42,18 +45,24 @@ export function useCheck(kind: Kind, body: string | null): Checked {
     validator.current?.change(
       body === null ? null : { address: `${ADDRESSES[kind]}?validate_only=true`, body },
     );
-  }, [kind, body, key]);
+  }, [kind, body, opening, key]);
 
-  return checked.kind === kind ? checked : { check: null, preview: null };
+  return isSame(checked, subject) ? checked : UNCHECKED;
+}
+
+const UNCHECKED: Checked = { check: null, preview: null };
+
+function isSame(one: Subject, other: Subject): boolean {
+  return one.kind === other.kind && one.opening === other.opening;
 }
 
 function following(
-  before: Checked & { kind: Kind },
-  kind: Kind,
+  before: Checked & Subject,
+  subject: Subject,
   check: Check<Preview>,
-): Checked & { kind: Kind } {
-  const preview = before.kind === kind ? before.preview : null;
-  return { kind, check, preview: check.state === "accepted" ? check.preview : preview };
+): Checked & Subject {
+  const preview = isSame(before, subject) ? before.preview : null;
+  return { ...subject, check, preview: check.state === "accepted" ? check.preview : preview };
 }
 
 async function validate(question: Question, signal: AbortSignal): Promise<Preview> {

@@ -1,11 +1,9 @@
 /** Opening what the address names: a former job, a draft of another page, a kind. */
 
 import { useEffect, useState } from "preact/hooks";
-import { ask } from "../../api/client";
-import { fetchJob, jobPath } from "../../api/source";
+import { fetchJob, fetchRequest } from "../../api/source";
 import { texts } from "../../i18n";
 import { route, setQuery } from "../../route";
-import type { JsonObject } from "./json-text";
 import { form, isKind, openBody, setKind, takeDraft } from "./store";
 
 /** What came of opening something. */
@@ -66,12 +64,9 @@ export function useOpening(): Opening {
 
 /** Returns what was opened, as people call it. */
 async function openJob(id: string, signal: AbortSignal): Promise<string> {
-  const [job, request] = await Promise.all([
-    fetchJob(id, signal),
-    ask<JsonObject>(`${jobPath(id)}/request`, { signal }),
-  ]);
+  const [job, request] = await Promise.all([fetchJob(id, signal), fetchRequest(id, signal)]);
   if (isKind(job.kind)) {
-    openBody(job.kind, request.body);
+    openBody(job.kind, request);
   }
   return job.name ?? id;
 }

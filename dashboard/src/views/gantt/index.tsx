@@ -7,8 +7,9 @@ import type { MemoryChoice } from "../../charts/gantt/layout";
 import { buildModel } from "../../charts/gantt/model";
 import type { TimeWindow } from "../../charts/gantt/window";
 import { Empty } from "../../components/states";
-import { duration, percent } from "../../format";
+import { percent, writerOf } from "../../format";
 import { texts } from "../../i18n";
+import { comparisonReason } from "../../i18n/service-text";
 import "../../styles/gantt.css";
 import { GanttChart } from "./chart";
 import { Controls, Legend } from "./controls";
@@ -33,13 +34,15 @@ export function GanttView(props: { timeline: Timeline; title: string; axis?: Sha
     [timeline, axis],
   );
   if (timeline.ops.op.length === 0) {
-    return <Empty title={t.noOperations}>{timeline.reason && <p>{timeline.reason}</p>}</Empty>;
+    return (
+      <Empty title={t.noOperations}>{timeline.reason && <p>{comparisonReason(timeline)}</p>}</Empty>
+    );
   }
   return (
     <section class="gantt" aria-label={title}>
       {!timeline.fits && (
         <p class="banner banner-stale">
-          {t.doesNotFit} {timeline.reason}
+          {t.doesNotFit} {comparisonReason(timeline)}
         </p>
       )}
       <p class="faint">{overview(timeline)}</p>
@@ -60,11 +63,14 @@ export function GanttView(props: { timeline: Timeline; title: string; axis?: Sha
 /** The chart in a sentence. */
 function overview(timeline: Timeline): string {
   const busy = timeline.devices.reduce((sum, entry) => sum + entry.busy_ns, 0);
+  const epilogue = timeline.devices.reduce((sum, entry) => sum + (entry.epilogue_ns ?? 0), 0);
   const whole = Math.max(1, timeline.devices.length * timeline.makespan_ns);
   return texts().gantt.overview(
     timeline.devices.length,
     timeline.micro_batches,
-    duration(timeline.makespan_ns),
-    percent(busy / whole, 1),
+    writerOf("time", [timeline.makespan_ns])(timeline.makespan_ns),
+    percent((busy - epilogue) / whole, 1),
+    percent(epilogue / whole, 1),
+    percent(1 - busy / whole, 1),
   );
 }

@@ -3,7 +3,7 @@
 import type { Look } from "../../charts/gantt/layers";
 import type { MemoryLane } from "../../charts/gantt/layout";
 import type { GanttModel, Row } from "../../charts/gantt/model";
-import { bytes, duration } from "../../format";
+import { bytes, writerOf } from "../../format";
 import { texts } from "../../i18n";
 import { chartColours } from "../../palette";
 
@@ -16,14 +16,15 @@ const MOST_WIDTH = 7600;
 export function lookOf(model: GanttModel, dark: boolean): Look {
   const t = texts().gantt;
   const { makespan_ns, lower_bound_ns } = model.timeline;
+  const write = writerOf("time", [makespan_ns]);
   return {
     colours: chartColours(dark),
     words: {
       row: rowName,
       lane: laneName,
       laneTitle,
-      makespan: t.makespanLine(duration(makespan_ns)),
-      lowerBound: lower_bound_ns === null ? null : t.lowerBoundLine(duration(lower_bound_ns)),
+      makespan: t.makespanLine(write(makespan_ns)),
+      lowerBound: lower_bound_ns === null ? null : t.lowerBoundLine(write(lower_bound_ns)),
       memory: t.memoryOverTime,
     },
   };

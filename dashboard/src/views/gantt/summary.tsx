@@ -3,8 +3,8 @@
 import type { DeviceTimeline, HostTimeline, LinkUse, Timeline } from "../../api/types";
 import { IDLE_REASONS } from "../../charts/gantt/layers";
 import type { GanttModel, Row } from "../../charts/gantt/model";
-import { type Column, SortableTable } from "../../components/sortable-table";
-import { bytes, exactTime, percent } from "../../format";
+import { type Column, measured, SortableTable } from "../../components/sortable-table";
+import { percent } from "../../format";
 import { texts } from "../../i18n";
 import { listOf } from "./look";
 
@@ -58,24 +58,26 @@ function deviceColumns(model: GanttModel): Column<DeviceTimeline>[] {
       cell: (entry) => t.device(entry.device),
       value: (entry) => entry.device,
     },
-    timeColumn("busy", t.busy, (entry) => entry.busy_ns),
+    measured("time", "compute", t.compute, computeOf),
+    measured("time", "epilogue", t.epilogueTitle, (entry) => entry.epilogue_ns ?? 0),
     {
       id: "share",
-      title: t.busyShare,
-      cell: (entry) => percent(entry.busy_ns / Math.max(1, makespan_ns)),
-      value: (entry) => entry.busy_ns,
+      title: t.computeShare,
+      cell: (entry) => percent(computeOf(entry) / Math.max(1, makespan_ns)),
+      value: computeOf,
       numeric: true,
     },
     ...IDLE_REASONS.map((reason) =>
-      timeColumn<DeviceTimeline>(
+      measured<DeviceTimeline>(
+        "time",
         reason,
         t.idleTitle(t.idleReasons[reason]),
         (entry) => entry.idle_ns[reason],
       ),
     ),
     ...memoryColumns<DeviceTimeline>(),
-    timeColumn("first", t.firstStart, first),
-    timeColumn("last", t.lastEnd, last),
+    measured("time", "first", t.firstStart, first),
+    measured("time", "last", t.lastEnd, last),
   ];
 }
 
@@ -84,8 +86,8 @@ function linkColumns(timeline: Timeline): Column<LinkUse>[] {
   return [
     { id: "link", title: t.hostLink, cell: (entry) => entry.link, value: (entry) => entry.link },
     { id: "devices", title: t.devicesTitle, cell: (entry) => listOf(entry.devices) },
-    timeColumn("offload", t.offloading, (entry) => entry.offload_busy_ns),
-    timeColumn("reload", t.reloading, (entry) => entry.reload_busy_ns),
+    measured("time", "offload", t.offloading, (entry) => entry.offload_busy_ns),
+    measured("time", "reload", t.reloading, (entry) => entry.reload_busy_ns),
     {
       id: "share",
       title: t.linkShare,
@@ -115,19 +117,13 @@ function memoryColumns<
   const t = texts().gantt;
   return [
     {
-      id: "peak",
-      title: t.peak,
-      cell: (entry) => `${bytes(entry.peak_bytes)}${isOver(entry) ? ` ${t.overLimit}` : ""}`,
-      value: (entry) => entry.peak_bytes,
-      numeric: true,
+      ...measured<Entry>("bytes", "peak", t.peak, (entry) => entry.peak_bytes, "memory"),
+      cell: (entry, write) => `${write(entry.peak_bytes)}${isOver(entry) ? ` ${t.overLimit}` : ""}`,
     },
     {
-      id: "limit",
-      title: t.memoryLimit,
-      cell: (entry) =>
-        entry.limit_bytes === null ? texts().common.none : bytes(entry.limit_bytes),
-      value: (entry) => entry.limit_bytes,
-      numeric: true,
+      ...measured<Entry>("bytes", "limit", t.memoryLimit, (entry) => entry.limit_bytes, "memory"),
+      cell: (entry, write) =>
+        entry.limit_bytes === null ? texts().common.none : write(entry.limit_bytes),
     },
   ];
 }
@@ -136,19 +132,7 @@ function isOver(entry: { peak_bytes: number; limit_bytes: number | null }): bool
   return entry.limit_bytes !== null && entry.peak_bytes > entry.limit_bytes;
 }
 
-function timeColumn<Entry>(
-  id: string,
-  title: string,
-  value: (entry: Entry) => number | null,
-): Column<Entry> {
-  return {
-    id,
-    title,
-    cell: (entry) => {
-      const timeNs = value(entry);
-      return timeNs === null ? "–" : exactTime(timeNs);
-    },
-    value,
-    numeric: true,
-  };
+/** In F, B and W: the time of the epilogue is apart. */
+function computeOf(entry: DeviceTimeline): number {
+  return entry.busy_ns - (entry.epilogue_ns ?? 0);
 }

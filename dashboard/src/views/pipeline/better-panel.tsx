@@ -1,13 +1,14 @@
 import { useMemo } from "preact/hooks";
 import { Chart } from "../../charts/chart";
-import { type Column, SortableTable } from "../../components/sortable-table";
-import { milliseconds, percent } from "../../format";
+import { barChartHeight } from "../../charts/time-bars";
+import { type Column, measured, SortableTable } from "../../components/sortable-table";
+import { number, percent } from "../../format";
 import { texts } from "../../i18n";
+import { serviceName } from "../../i18n/service-text";
 import { chartColours, isDark } from "../../palette";
-import { barChartHeight } from "./bar-option";
 import { boundKind, gapOf, idleBounds, sortedBounds, verdict, waysToClose } from "./bounds";
 import { boundsOption } from "./bounds-chart";
-import { objectiveNs } from "./plan-facts";
+import { objectiveNs, timeWriter } from "./plan-facts";
 import type { Bound, Certificate, PipelineResult } from "./types";
 
 type PlacementBound = NonNullable<Certificate["placements"]>[number];
@@ -30,22 +31,17 @@ export function BetterPanel(props: { result: PipelineResult }) {
 function Verdict(props: { result: PipelineResult }) {
   const t = texts().pipeline.better;
   const { result } = props;
-  const { lower_bound_ns: bound, bound_name: name } = result.certificate;
+  const { lower_bound_ns: bound, bound_name: boundName } = result.certificate;
+  const name = boundName ? serviceName("bound", boundName) : "–";
   const value = objectiveNs(result);
+  const write = timeWriter(result);
   switch (verdict(result)) {
     case "proven":
-      return <p>{t.proven(milliseconds(bound ?? value ?? 0), name ?? "–")}</p>;
+      return <p>{t.proven(write(bound ?? value ?? 0), name)}</p>;
     case "gap":
       return (
         <>
-          <p>
-            {t.gap(
-              percent(gapOf(result) ?? 0),
-              milliseconds(value ?? 0),
-              milliseconds(bound ?? 0),
-              name ?? "–",
-            )}
-          </p>
+          <p>{t.gap(percent(gapOf(result) ?? 0), write(value ?? 0), write(bound ?? 0), name)}</p>
           <p>{t.close}</p>
           <ul>
             {waysToClose(result).map((way) => (
@@ -63,7 +59,7 @@ function Verdict(props: { result: PipelineResult }) {
 
 function timeLimit(result: PipelineResult): string {
   const limit = result.provenance.options?.time_limit_s;
-  return typeof limit === "number" ? `${limit} s` : texts().common.unknown;
+  return typeof limit === "number" ? `${number(limit, 1, 0)} s` : texts().common.unknown;
 }
 
 function BoundsChart(props: { result: PipelineResult }) {
@@ -90,14 +86,13 @@ function BoundsTable(props: { result: PipelineResult }) {
     return null;
   }
   const columns: Column<Bound>[] = [
-    { id: "name", title: t.name, cell: (row) => row.name, value: (row) => row.name },
     {
-      id: "value",
-      title: t.value,
-      cell: (row) => milliseconds(row.value_ns),
-      value: (row) => row.value_ns,
-      numeric: true,
+      id: "name",
+      title: t.name,
+      cell: (row) => serviceName("bound", row.name),
+      value: (row) => row.name,
     },
+    measured("time", "value", t.value, (row) => row.value_ns),
     {
       id: "share",
       title: t.ofPlan,
@@ -116,7 +111,9 @@ function BoundsTable(props: { result: PipelineResult }) {
         rowKey={(row) => row.name}
       />
       {idle.length > 0 && (
-        <p class="faint">{t.idleBounds(idle.map((bound) => bound.name).join(", "))}</p>
+        <p class="faint">
+          {t.idleBounds(idle.map((bound) => serviceName("bound", bound.name)).join(", "))}
+        </p>
       )}
     </>
   );
@@ -134,30 +131,30 @@ function Placements(props: { result: PipelineResult }) {
     {
       id: "placement",
       title: t.placement,
-      cell: (row) => (row.placement === own ? `▶ ${row.placement}` : row.placement),
+      cell: (row) => {
+        const name = serviceName("placement", row.placement);
+        return row.placement === own ? `▶ ${name}` : name;
+      },
       value: (row) => row.placement,
     },
     {
-      id: "bound",
-      title: t.placementBound,
-      cell: (row) => (
+      ...measured<PlacementBound>(
+        "time",
+        "bound",
+        t.placementBound,
+        (row) => row.lower_bound_ns,
+        "time",
+      ),
+      cell: (row, write) => (
         <>
-          {row.lower_bound_ns === null ? "–" : milliseconds(row.lower_bound_ns)}
+          {row.lower_bound_ns === null ? "–" : write(row.lower_bound_ns)}
           {best !== null && (row.lower_bound_ns ?? 0) > best && (
             <div class="faint small">{t.placementOut}</div>
           )}
         </>
       ),
-      value: (row) => row.lower_bound_ns,
-      numeric: true,
     },
-    {
-      id: "best",
-      title: t.placementBest,
-      cell: (row) => (row.best_ns === null ? "–" : milliseconds(row.best_ns)),
-      value: (row) => row.best_ns,
-      numeric: true,
-    },
+    measured("time", "best", t.placementBest, (row) => row.best_ns, "time"),
   ];
   return (
     <>

@@ -1,12 +1,13 @@
-/** The bars of the comparison: the makespan of each schedule, split in useful time and bubble. */
+/** The bars of the comparison: the makespan of each schedule, split in work, epilogue and idle time. */
 
 import type { EChartsCoreOption } from "echarts/core";
-import { duration, percent } from "../../format";
+import { barFrame, hatched } from "../../charts/time-bars";
+import { rowTooltip, tooltipElement } from "../../charts/tooltip";
+import { percent, writerOf } from "../../format";
 import type { Messages } from "../../i18n";
-import type { ChartColours } from "../../palette";
-import { barFrame, hatched } from "./bar-option";
-import type { Contender } from "./comparison";
-import { tooltipContent, tooltipOption } from "./tooltip";
+import { comparisonReason, serviceName } from "../../i18n/service-text";
+import { type ChartColours, IDLE_COLOURS } from "../../palette";
+import type { Contender, Split } from "./comparison";
 
 type Texts = Messages["pipeline"]["comparison"];
 
@@ -17,33 +18,39 @@ export function comparisonOption(
   t: Texts,
 ): EChartsCoreOption {
   const names = rows.map((row) => `${row.isOurs ? "▶ " : ""}${contenderTitle(row)}`);
-  const frame = barFrame(names, colours);
-  // A steady span is not what useful time and bubble add up to.
-  const isSplit = rows.every((row) => row.usefulNs !== null && !row.isSteadySpan);
+  const longestNs = Math.max(0, ...rows.map((row) => row.objectiveNs ?? 0));
+  const frame = barFrame(names, longestNs, colours);
+  const write = writerOf("time", [longestNs]);
+  // A steady span is not what the parts of a makespan add up to.
+  const isSplit = rows.every((row) => row.split !== null && !row.isSteadySpan);
+  const part = (name: string, colour: string | undefined, share: (split: Split) => number) =>
+    bars(
+      name,
+      colour,
+      rows,
+      (row) => (row.split ? share(row.split) * row.split.makespanNs : 0),
+      colours,
+    );
   const series = isSplit
     ? [
-        bars(t.useful, colours.series[0], rows, (row) => row.usefulNs, colours),
-        bars(t.idle, colours.series[5], rows, (row) => row.bubbleNs, colours, true),
+        part(t.compute, colours.series[0], (split) => split.compute),
+        part(t.epilogue, IDLE_COLOURS.epilogue, (split) => split.epilogue),
+        part(t.idle, colours.series[5], (split) => split.idle),
       ]
-    : [bars(t.steadySpan, colours.series[0], rows, (row) => row.objectiveNs, colours, true)];
+    : [bars(t.steadySpan, colours.series[0], rows, (row) => row.objectiveNs ?? 0, colours)];
   return {
     ...frame,
-    tooltip: tooltipOption(colours, (index) => contenderTooltip(rows[index], t)),
-    series,
+    tooltip: rowTooltip(colours, (index) => contenderTooltip(rows[index], write, t)),
+    series: [...series, totals(rows, write, colours)],
   };
-}
-
-export function contenderTitle(row: Contender): string {
-  return row.placement ? `${row.name} (${row.placement})` : row.name;
 }
 
 function bars(
   name: string,
   colour: string | undefined,
   rows: readonly Contender[],
-  value: (row: Contender) => number | null,
+  value: (row: Contender) => number,
   colours: ChartColours,
-  isLast = false,
 ) {
   return {
     name,
@@ -52,33 +59,56 @@ function bars(
     barMaxWidth: 16,
     itemStyle: { color: colour },
     data: rows.map((row) => ({
-      value: (value(row) ?? 0) / 1e6,
+      value: value(row),
       itemStyle: {
         color: colour,
         opacity: row.isOurs ? 1 : row.fits ? 0.6 : 0.45,
         ...(row.fits ? {} : { decal: hatched(colours) }),
       },
+    })),
+  };
+}
+
+/** Nothing but the whole figure at the end of each bar. */
+function totals(rows: readonly Contender[], write: (ns: number) => string, colours: ChartColours) {
+  return {
+    type: "bar",
+    stack: "time",
+    silent: true,
+    data: rows.map((row) => ({
+      value: 0,
       label: {
-        show: isLast,
+        show: true,
         position: "right",
         color: colours.text,
-        opacity: 1,
-        formatter: duration(row.objectiveNs ?? 0),
+        formatter: write(row.objectiveNs ?? 0),
       },
     })),
   };
 }
 
-function contenderTooltip(row: Contender | undefined, t: Texts): HTMLElement {
+export function contenderTitle(row: Contender): string {
+  return row.placement ? `${row.name} (${serviceName("placement", row.placement)})` : row.name;
+}
+
+function contenderTooltip(
+  row: Contender | undefined,
+  write: (ns: number) => string,
+  t: Texts,
+): HTMLElement {
   if (!row) {
-    return tooltipContent("", []);
+    return tooltipElement("", []);
   }
-  const lines = [duration(row.objectiveNs ?? 0)];
-  if (row.bubbleRatio !== null) {
-    lines.push(`${t.bubble}: ${percent(row.bubbleRatio, 1)}`);
+  const lines = [write(row.objectiveNs ?? 0)];
+  if (row.split) {
+    lines.push(
+      `${t.compute}: ${percent(row.split.compute, 1)}`,
+      `${t.epilogue}: ${percent(row.split.epilogue, 1)}`,
+      `${t.idle}: ${percent(row.split.idle, 1)}`,
+    );
   }
   if (!row.fits) {
-    lines.push(row.reason ?? t.oom);
+    lines.push(comparisonReason(row) ?? t.oom);
   }
-  return tooltipContent(contenderTitle(row), lines);
+  return tooltipElement(contenderTitle(row), lines);
 }

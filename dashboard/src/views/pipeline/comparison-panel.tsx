@@ -1,10 +1,11 @@
 import { useMemo } from "preact/hooks";
 import { Chart } from "../../charts/chart";
-import { type Column, SortableTable } from "../../components/sortable-table";
-import { bytes, milliseconds, number, percent } from "../../format";
+import { barChartHeight } from "../../charts/time-bars";
+import { type Column, measured, SortableTable } from "../../components/sortable-table";
+import { number, percent } from "../../format";
 import { texts } from "../../i18n";
+import { comparisonReason, serviceName } from "../../i18n/service-text";
 import { chartColours, isDark } from "../../palette";
-import { barChartHeight } from "./bar-option";
 import { byObjective, type Contender } from "./comparison";
 import { comparisonOption } from "./comparison-chart";
 
@@ -28,7 +29,9 @@ export function ComparisonPanel(props: Props) {
       <h2>{t.title}</h2>
       <p class="faint">{t.intro}</p>
       <ComparisonChart {...props} />
-      <p class="faint">{t.legend}</p>
+      <p class="faint">
+        {t.legend} {t.split}
+      </p>
       <SortableTable
         caption={t.title}
         columns={columns(props)}
@@ -51,42 +54,40 @@ function ComparisonChart(props: Props) {
 
 function columns(props: Props): Column<Contender>[] {
   const t = texts().pipeline.comparison;
+  const share = (
+    id: string,
+    title: string,
+    value: (row: Contender) => number | null,
+  ): Column<Contender> => ({
+    id,
+    title,
+    value,
+    numeric: true,
+    cell: (row) => {
+      const part = value(row);
+      return part === null ? "–" : percent(part, 1);
+    },
+  });
   return [
     { id: "name", title: t.schedule, cell: nameCell, value: (row) => row.name },
     {
       id: "placement",
       title: t.placement,
-      cell: (row) => row.placement ?? "–",
+      cell: (row) => (row.placement ? serviceName("placement", row.placement) : "–"),
       value: (row) => row.placement,
     },
-    {
-      id: "objective",
-      title: props.isSteadySpan ? t.steadySpan : t.makespan,
-      cell: (row) => (row.objectiveNs === null ? "–" : milliseconds(row.objectiveNs)),
-      value: (row) => row.objectiveNs,
-      numeric: true,
-    },
-    {
-      id: "slower",
-      title: t.slower,
-      cell: (row) => (row.slowerBy === null ? "–" : percent(row.slowerBy, 1)),
-      value: (row) => row.slowerBy,
-      numeric: true,
-    },
-    {
-      id: "bubble",
-      title: t.bubble,
-      cell: (row) => (row.bubbleRatio === null ? "–" : percent(row.bubbleRatio, 1)),
-      value: (row) => row.bubbleRatio,
-      numeric: true,
-    },
-    {
-      id: "peak",
-      title: t.peak,
-      cell: (row) => (row.peakBytes === null ? "–" : bytes(row.peakBytes)),
-      value: (row) => row.peakBytes,
-      numeric: true,
-    },
+    measured(
+      "time",
+      "objective",
+      props.isSteadySpan ? t.steadySpan : t.makespan,
+      (row) => row.objectiveNs,
+    ),
+    share("slower", t.slower, (row) => row.slowerBy),
+    share("compute", t.compute, (row) => row.split?.compute ?? null),
+    share("epilogue", t.epilogue, (row) => row.split?.epilogue ?? null),
+    share("idle", t.idle, (row) => row.split?.idle ?? null),
+    share("bubble", t.bubble, (row) => row.bubbleRatio),
+    measured("bytes", "peak", t.peak, (row) => row.peakBytes),
     {
       id: "offloads",
       title: t.offloads,
@@ -119,7 +120,7 @@ function fitsCell(row: Contender) {
   return (
     <div class="oom-reason">
       {row.objectiveNs !== null && <strong>{t.pipeline.comparison.oom}</strong>}{" "}
-      <span class="faint small">{row.reason}</span>
+      <span class="faint small">{comparisonReason(row)}</span>
     </div>
   );
 }

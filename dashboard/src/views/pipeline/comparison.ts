@@ -1,7 +1,7 @@
 /** The plan among the classic schedules. */
 
-import type { ComparisonRow } from "../../api/types";
-import { bubbleRatio, isSteadySpan, offloadCount } from "./plan-facts";
+import type { ComparisonRow, Shortage } from "../../api/types";
+import { bubbleRatio, epilogueShare, isSteadySpan, offloadCount } from "./plan-facts";
 import type { PipelineResult } from "./types";
 
 export const OURS = "Loadmaster";
@@ -15,9 +15,9 @@ export interface Contender {
   /** Makespan, or the steady span where that is the objective. */
   objectiveNs: number | null;
   isSteadySpan: boolean;
-  /** The makespan less the bubble. */
-  usefulNs: number | null;
-  bubbleNs: number | null;
+  /** What the makespan is made of, on average over the devices; null where that is not known. */
+  split: Split | null;
+  /** The epilogue and idle time, as shares of the makespan. */
   bubbleRatio: number | null;
   /** How much longer than the plan, as a share of it; null where that would be no comparison. */
   slowerBy: number | null;
@@ -25,6 +25,17 @@ export interface Contender {
   offloads: number | null;
   fits: boolean;
   reason: string | null;
+  shortage: Shortage | null;
+}
+
+/** Shares of the devices' time that add up to one. */
+export interface Split {
+  makespanNs: number;
+  /** In F, B and W. */
+  compute: number;
+  /** In gradient reduction and optimizer step. */
+  epilogue: number;
+  idle: number;
 }
 
 /** The plan first, then the classic schedules as the result lists them. */
@@ -71,8 +82,6 @@ function contender(
   result: PipelineResult,
 ): Contender {
   const objectiveNs = objective(row, result);
-  const hasBubble = row.makespan_ns !== null && row.bubble_ratio !== null;
-  const bubbleNs = hasBubble ? (row.makespan_ns ?? 0) * (row.bubble_ratio ?? 0) : null;
   const isComparable = !isOurs && row.fits && objectiveNs !== null && ownNs;
   return {
     key: isOurs ? OURS : `${row.name} ${row.placement}`,
@@ -82,15 +91,25 @@ function contender(
     hypothetical: row.hypothetical,
     objectiveNs,
     isSteadySpan: isSteadySpan(result),
-    usefulNs: bubbleNs === null ? null : (row.makespan_ns ?? 0) - bubbleNs,
-    bubbleNs,
+    split: splitOf(row, result),
     bubbleRatio: row.bubble_ratio,
     slowerBy: isComparable ? ((objectiveNs ?? 0) - ownNs) / ownNs : null,
     peakBytes: row.peak_memory_bytes?.length ? Math.max(...row.peak_memory_bytes) : null,
     offloads: row.offloads,
     fits: row.fits,
     reason: row.reason,
+    shortage: row.shortage ?? null,
   };
+}
+
+function splitOf(row: ComparisonRow, result: PipelineResult): Split | null {
+  const { makespan_ns: makespanNs, bubble_ratio: bubble } = row;
+  if (makespanNs === null || bubble === null) {
+    return null;
+  }
+  const known = result.problem ? epilogueShare(result.problem, makespanNs) : 0;
+  const epilogue = Math.min(bubble, known);
+  return { makespanNs, compute: 1 - bubble, epilogue, idle: bubble - epilogue };
 }
 
 function objective(row: ComparisonRow, result: PipelineResult): number | null {

@@ -1,10 +1,12 @@
 import type { ComponentChildren } from "preact";
-import { bytes, milliseconds, number, percent } from "../../format";
+import { number, percent, writerOf } from "../../format";
 import { texts } from "../../i18n";
+import { comparisonReason, serviceName } from "../../i18n/service-text";
 import { gapOf } from "./bounds";
 import { bestClassic, type Contender } from "./comparison";
 import { contenderTitle } from "./comparison-chart";
-import { bubbleRatio, fullestDevice, isSteadySpan, offloadCount } from "./plan-facts";
+import { namesake } from "./namesake";
+import { fullestDevice, isSteadySpan, offloadCount, timeWriter } from "./plan-facts";
 import type { PipelineResult } from "./types";
 
 /** The plan's figures at a glance. */
@@ -15,7 +17,7 @@ export function FactsPanel(props: { result: PipelineResult; contenders: readonly
       <h2>{t.title}</h2>
       <Summary contenders={props.contenders} />
       <dl class="facts">
-        {facts(props.result).map(([name, value]) => (
+        {facts(props.result, props.contenders).map(([name, value]) => (
           <div key={name}>
             <dt>{name}</dt>
             <dd>{value}</dd>
@@ -44,37 +46,77 @@ function Summary(props: { contenders: readonly Contender[] }) {
   return <p>{shorter > 0 ? t.summary(title, percent(shorter, 1)) : t.summarySame(title)}</p>;
 }
 
-function facts(result: PipelineResult): [string, ComponentChildren][] {
+function facts(
+  result: PipelineResult,
+  contenders: readonly Contender[],
+): [string, ComponentChildren][] {
   const t = texts().pipeline.facts;
-  const { schedule, problem, certificate, provenance } = result;
+  const { schedule, certificate, provenance } = result;
   const steady = isSteadySpan(result);
+  const write = timeWriter(result);
+  const time = (ns: number | null | undefined) =>
+    ns === null || ns === undefined ? null : write(ns);
   const mark = (isObjective: boolean) => (isObjective ? ` (${t.objective})` : "");
   const entries: [string, ComponentChildren | null][] = [
     [t.makespan + mark(!steady), time(schedule?.makespan_ns)],
     [t.steadySpan + mark(steady), time(schedule?.steady_span_ns)],
     [t.gap, gapText(result)],
     [t.bound, time(certificate.lower_bound_ns)],
-    [t.bubble, problem && schedule ? share(bubbleRatio(problem, schedule)) : null],
+    [t.bubble, contenders[0] ? bubbleText(contenders[0]) : null],
     [t.peak, peakText(result)],
     [t.offloads, schedule ? count(offloadCount(schedule)) : null],
     [t.verified, verifiedText(result)],
-    [t.placement, provenance.placement ?? null],
-    [t.foundBy, provenance.found_by ?? null],
+    [t.placement, provenance.placement ? serviceName("placement", provenance.placement) : null],
+    [t.foundBy, foundByText(result, contenders)],
     [t.size, sizeText(result)],
   ];
   return entries.filter(([, value]) => value !== null);
 }
 
-function time(ns: number | null | undefined): string | null {
-  return ns === null || ns === undefined ? null : milliseconds(ns);
-}
-
-function share(ratio: number | null): string | null {
-  return ratio === null ? null : percent(ratio, 1);
-}
-
 function count(value: number | null): string | null {
   return value === null ? null : number(value);
+}
+
+/** The bubble with the parts that it adds up from. */
+function bubbleText(own: Contender): ComponentChildren | null {
+  const { split, bubbleRatio } = own;
+  if (split === null || bubbleRatio === null) {
+    return null;
+  }
+  const t = texts().pipeline.facts;
+  return (
+    <>
+      {percent(bubbleRatio, 1)}
+      <span class="fact-note">
+        {t.bubbleOf(percent(split.idle, 1), percent(split.epilogue, 1), percent(split.compute, 1))}
+      </span>
+    </>
+  );
+}
+
+/** What found the plan, and how it differs from the row of the same name in the comparison. */
+function foundByText(
+  result: PipelineResult,
+  contenders: readonly Contender[],
+): ComponentChildren | null {
+  const foundBy = result.provenance.found_by;
+  if (foundBy === undefined) {
+    return null;
+  }
+  const row = namesake(foundBy, contenders);
+  return (
+    <>
+      {serviceName("foundBy", foundBy)}
+      {row && <span class="fact-note">{namesakeText(row)}</span>}
+    </>
+  );
+}
+
+function namesakeText(row: Contender): string {
+  const t = texts().pipeline.facts;
+  return row.objectiveNs !== null && row.fits
+    ? t.variantOf(row.name)
+    : t.variantFits(row.name, comparisonReason(row) ?? texts().common.unknown);
 }
 
 function gapText(result: PipelineResult): string | null {
@@ -91,9 +133,10 @@ function peakText(result: PipelineResult): string | null {
   if (peak === null) {
     return null;
   }
+  const write = writerOf("bytes", [peak.bytes, peak.limitBytes]);
   return peak.limitBytes === null
-    ? t.peakWithoutLimit(bytes(peak.bytes), peak.device)
-    : t.peakOf(bytes(peak.bytes), bytes(peak.limitBytes), peak.device);
+    ? t.peakWithoutLimit(write(peak.bytes), peak.device)
+    : t.peakOf(write(peak.bytes), write(peak.limitBytes), peak.device);
 }
 
 function verifiedText(result: PipelineResult): ComponentChildren | null {

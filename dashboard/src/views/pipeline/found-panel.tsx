@@ -1,8 +1,9 @@
 import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 import { Chart } from "../../charts/chart";
-import { milliseconds, number } from "../../format";
+import { number, writerOf } from "../../format";
 import { texts } from "../../i18n";
+import { serviceName } from "../../i18n/service-text";
 import { chartColours, isDark } from "../../palette";
 import { foundAt } from "./found";
 import { ImprovementsTable, OptionsTable, StepsTable } from "./found-tables";
@@ -42,23 +43,27 @@ function Summary(props: { provenance: Provenance }) {
   const t = texts().pipeline.found;
   const { provenance } = props;
   const at = foundAt(provenance);
-  const stoppedBy = provenance.stopped_by ?? texts().common.unknown;
+  const unknown = texts().common.unknown;
+  const { stopped_by: stopped } = provenance;
+  const stoppedBy = stopped === undefined ? unknown : serviceName("stoppedBy", stopped);
   const from = provenance.started_from;
   return (
     <p>
       {at === null || provenance.found_by === undefined
         ? t.ended(stoppedBy)
         : t.summary(
-            provenance.found_by,
+            serviceName("foundBy", provenance.found_by),
             number(at, 1),
             number(provenance.solve_seconds ?? at, 1),
             stoppedBy,
           )}{" "}
       {from &&
         t.startedFrom(
-          from.kind,
-          from.found_by ?? texts().common.unknown,
-          from.objective_ns === undefined ? "–" : milliseconds(from.objective_ns),
+          serviceName("start", from.kind),
+          from.found_by ? serviceName("foundBy", from.found_by) : unknown,
+          from.objective_ns === undefined
+            ? "–"
+            : writerOf("time", [from.objective_ns])(from.objective_ns),
         )}{" "}
       {provenance.ablation === undefined && t.kept}
     </p>
@@ -110,7 +115,7 @@ function exactText(provenance: Provenance): string | null {
   }
   return texts().pipeline.found.exactRun(
     exact.engine,
-    exact.status,
+    serviceName("status", exact.status),
     number(exact.variables ?? 0),
     number(exact.constraints ?? 0),
   );

@@ -1,6 +1,7 @@
-import { type Column, SortableTable } from "../../components/sortable-table";
-import { milliseconds, number } from "../../format";
+import { type Column, measured, SortableTable } from "../../components/sortable-table";
+import { number } from "../../format";
 import { texts } from "../../i18n";
+import { serviceName } from "../../i18n/service-text";
 import { optionRows, type StepRow, stepRows } from "./found";
 import type { Improvement, Provenance } from "./types";
 
@@ -11,18 +12,13 @@ export function StepsTable(props: { provenance: Provenance }) {
     return null;
   }
   const columns: Column<StepRow>[] = [
-    { id: "step", title: t.step, cell: (row) => row.step },
+    { id: "step", title: t.step, cell: (row) => serviceName("step", row.step) },
     { id: "began", title: t.began, cell: (row) => `${number(row.began_s, 1)} s`, numeric: true },
     { id: "until", title: t.until, cell: untilText, numeric: true },
-    { id: "reached", title: t.reached, cell: (row) => timeText(row.reached_ns), numeric: true },
-    { id: "best", title: t.bestAfter, cell: (row) => timeText(row.best_ns), numeric: true },
-    { id: "gain", title: t.gain, cell: gainText, numeric: true },
-    {
-      id: "bound",
-      title: t.boundAfter,
-      cell: (row) => timeText(row.lower_bound_ns),
-      numeric: true,
-    },
+    measured("time", "reached", t.reached, (row) => row.reached_ns, "time"),
+    measured("time", "best", t.bestAfter, (row) => row.best_ns, "time"),
+    { ...measured<StepRow>("time", "gain", t.gain, (row) => row.gainNs, "time"), cell: gainText },
+    measured("time", "bound", t.boundAfter, (row) => row.lower_bound_ns, "time"),
   ];
   return (
     <>
@@ -40,14 +36,9 @@ export function ImprovementsTable(props: { provenance: Provenance }) {
   }
   const columns: Column<Improvement & { key: number }>[] = [
     { id: "at", title: t.at, cell: (row) => `${number(row.seconds, 2)} s`, numeric: true },
-    {
-      id: "objective",
-      title: t.objective,
-      cell: (row) => timeText(row.objective_ns),
-      numeric: true,
-    },
-    { id: "foundBy", title: t.foundBy, cell: (row) => row.found_by },
-    { id: "placement", title: t.placement, cell: (row) => row.placement },
+    measured("time", "objective", t.objective, (row) => row.objective_ns),
+    { id: "foundBy", title: t.foundBy, cell: (row) => serviceName("foundBy", row.found_by) },
+    { id: "placement", title: t.placement, cell: (row) => serviceName("placement", row.placement) },
   ];
   return (
     <details>
@@ -84,19 +75,15 @@ export function OptionsTable(props: { provenance: Provenance }) {
   );
 }
 
-function timeText(ns: number | null | undefined): string {
-  return ns === null || ns === undefined ? "–" : milliseconds(ns);
-}
-
 function untilText(row: StepRow): string {
   const ended = row.ended_s ?? null;
   return ended === null ? texts().pipeline.found.interrupted : `${number(ended, 1)} s`;
 }
 
-function gainText(row: StepRow): string {
+function gainText(row: StepRow, write: (ns: number) => string): string {
   const t = texts().pipeline.found;
   if (row.gainNs === null) {
     return "–";
   }
-  return row.gainNs > 0 ? `−${milliseconds(row.gainNs)}` : t.noGain;
+  return row.gainNs > 0 ? `−${write(row.gainNs)}` : t.noGain;
 }

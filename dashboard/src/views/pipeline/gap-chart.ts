@@ -1,10 +1,11 @@
 /** How best plan and bound came together during the solve. */
 
 import type { EChartsCoreOption } from "echarts/core";
-import { milliseconds, number } from "../../format";
+import { markText } from "../../charts/axes";
+import { rowTooltip, tooltipElement } from "../../charts/tooltip";
+import { number, scaleOf, written } from "../../format";
 import type { Messages } from "../../i18n";
 import type { ChartColours } from "../../palette";
-import { tooltipContent, tooltipOption } from "./tooltip";
 import type { GapPoint } from "./types";
 
 /** `untilS`: when the solve ended; the last values hold until then. */
@@ -16,6 +17,11 @@ export function gapOption(
 ): EChartsCoreOption {
   const last = points[points.length - 1];
   const all = last && last.seconds < untilS ? [...points, { ...last, seconds: untilS }] : points;
+  const scale = scaleOf(
+    "time",
+    all.flatMap((point) => [point.best_ns, point.lower_bound_ns]),
+  );
+  const write = (ns: number) => written(ns, scale);
   const axis = {
     axisLabel: { color: colours.faintText, hideOverlap: true },
     splitLine: { lineStyle: { color: colours.grid } },
@@ -38,10 +44,10 @@ export function gapOption(
       ...axis,
       type: "value",
       scale: true,
-      axisLabel: { ...axis.axisLabel, formatter: "{value} ms" },
+      axisLabel: { ...axis.axisLabel, formatter: (ns: number) => markText(ns, scale) },
     },
     tooltip: {
-      ...tooltipOption(colours, (index) => tooltip(all[index], t)),
+      ...rowTooltip(colours, (index) => tooltip(all[index], write, t)),
       axisPointer: { type: "line" },
     },
     series: [
@@ -67,17 +73,18 @@ function line(
     symbolSize: 5,
     lineStyle: { type, width: 2 },
     itemStyle: { color: colour },
-    data: points.map((point) => {
-      const ns = value(point);
-      return [point.seconds, ns === null ? null : ns / 1e6];
-    }),
+    data: points.map((point) => [point.seconds, value(point)]),
   };
 }
 
-function tooltip(point: GapPoint | undefined, t: Messages["pipeline"]["found"]): HTMLElement {
+function tooltip(
+  point: GapPoint | undefined,
+  write: (ns: number) => string,
+  t: Messages["pipeline"]["found"],
+): HTMLElement {
   const time = (ns: number | null | undefined) =>
-    ns === null || ns === undefined ? "–" : milliseconds(ns);
-  return tooltipContent(`${number(point?.seconds ?? 0, 2)} s`, [
+    ns === null || ns === undefined ? "–" : write(ns);
+  return tooltipElement(`${number(point?.seconds ?? 0, 2)} s`, [
     `${t.best}: ${time(point?.best_ns)}`,
     `${t.bound}: ${time(point?.lower_bound_ns)}`,
   ]);

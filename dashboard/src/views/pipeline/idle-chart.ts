@@ -1,13 +1,13 @@
-/** Busy and idle time of each device as one stacked bar. */
+/** Work, epilogue and idle time of each device as one stacked bar. */
 
 import type { EChartsCoreOption } from "echarts/core";
 import type { IdleReason } from "../../api/types";
-import { duration, percent } from "../../format";
+import { barFrame, hatched } from "../../charts/time-bars";
+import { rowTooltip, tooltipElement } from "../../charts/tooltip";
+import { percent, writerOf } from "../../format";
 import type { Messages } from "../../i18n";
 import { type ChartColours, IDLE_COLOURS } from "../../palette";
-import { barFrame, hatched } from "./bar-option";
 import { type DeviceShares, IDLE_REASONS } from "./idle";
-import { tooltipContent, tooltipOption } from "./tooltip";
 
 type Texts = Messages["pipeline"]["idle"];
 
@@ -22,10 +22,13 @@ export function idleOption(
     shares.some((entry) => entry.byReason[reason] > 0),
   );
   return {
-    ...barFrame(names, colours),
-    tooltip: tooltipOption(colours, (index) => tooltip(shares[index], makespanNs, t)),
+    ...barFrame(names, makespanNs, colours),
+    tooltip: rowTooltip(colours, (index) => tooltip(shares[index], makespanNs, t)),
     series: [
-      series(t.busy, colours.grid, {}, (entry) => entry.busyNs, shares),
+      series(t.compute, colours.grid, {}, (entry) => entry.computeNs, shares),
+      ...(shares.some((entry) => entry.epilogueNs > 0)
+        ? [series(t.epilogue, IDLE_COLOURS.epilogue, {}, (entry) => entry.epilogueNs, shares)]
+        : []),
       ...occurring.map((reason, index) =>
         series(
           t.reasons[reason],
@@ -57,19 +60,21 @@ function series(
     stack: "time",
     barMaxWidth: 16,
     itemStyle: { color: colour, ...extra },
-    data: shares.map((entry) => value(entry) / 1e6),
+    data: shares.map((entry) => value(entry)),
   };
 }
 
 function tooltip(entry: DeviceShares | undefined, makespanNs: number, t: Texts): HTMLElement {
   if (!entry) {
-    return tooltipContent("", []);
+    return tooltipElement("", []);
   }
+  const write = writerOf("time", [makespanNs]);
   const line = (name: string, ns: number) =>
-    `${name}: ${duration(ns)} (${percent(makespanNs ? ns / makespanNs : 0, 1)})`;
+    `${name}: ${write(ns)} (${percent(makespanNs ? ns / makespanNs : 0, 1)})`;
   const reasons = IDLE_REASONS.filter((reason: IdleReason) => entry.byReason[reason] > 0);
-  return tooltipContent(`${t.device} ${entry.device}`, [
-    line(t.busy, entry.busyNs),
+  return tooltipElement(`${t.device} ${entry.device}`, [
+    line(t.compute, entry.computeNs),
+    line(t.epilogue, entry.epilogueNs),
     ...reasons.map((reason) => line(t.reasons[reason], entry.byReason[reason])),
   ]);
 }

@@ -1,13 +1,13 @@
 import { useMemo } from "preact/hooks";
 import type { LinkUse, Timeline } from "../../api/types";
 import { Chart } from "../../charts/chart";
-import { type Column, SortableTable } from "../../components/sortable-table";
+import { barChartHeight } from "../../charts/time-bars";
+import { type Column, measured, SortableTable } from "../../components/sortable-table";
 import { Loading } from "../../components/states";
-import { milliseconds, percent } from "../../format";
+import { percent, writerOf } from "../../format";
 import { texts } from "../../i18n";
 import { chartColours, isDark } from "../../palette";
 import type { Loaded } from "../../use-load";
-import { barChartHeight } from "./bar-option";
 import { type DeviceShares, deviceShares, IDLE_REASONS, idleByReason, longestWait } from "./idle";
 import { idleOption } from "./idle-chart";
 
@@ -40,11 +40,12 @@ function TimeUse(props: { timeline: Timeline }) {
     <>
       <Conclusion timeline={timeline} />
       <Chart label={t.chart} option={option} height={barChartHeight(shares.length)} />
+      <p class="faint">{t.split}</p>
       <details>
         <summary>{t.table}</summary>
         <SortableTable
           caption={t.table}
-          columns={shareColumns(timeline.makespan_ns)}
+          columns={shareColumns(shares, timeline.makespan_ns)}
           rows={shares}
           rowKey={(row) => String(row.device)}
         />
@@ -70,7 +71,7 @@ function Conclusion(props: { timeline: Timeline }) {
       {t.longest(
         longest.device,
         percent(longest.idleShare, 0),
-        milliseconds(longest.idleNs),
+        writerOf("time", [props.timeline.makespan_ns])(longest.idleNs),
         percent(longest.shareOfIdle, 0),
         t.explained[longest.reason],
       )}{" "}
@@ -79,52 +80,44 @@ function Conclusion(props: { timeline: Timeline }) {
   );
 }
 
-function shareColumns(makespanNs: number): Column<DeviceShares>[] {
+function shareColumns(shares: readonly DeviceShares[], makespanNs: number): Column<DeviceShares>[] {
   const t = texts().pipeline.idle;
   const timeColumn = (
     id: string,
     title: string,
     value: (row: DeviceShares) => number,
   ): Column<DeviceShares> => ({
-    id,
-    title,
-    value,
-    numeric: true,
-    cell: (row) =>
-      `${milliseconds(value(row))} (${percent(makespanNs ? value(row) / makespanNs : 0, 1)})`,
+    ...measured("time", id, title, value),
+    cell: (row, write) => shareText(value(row), makespanNs, write),
   });
+  const occurring = IDLE_REASONS.filter((reason) => shares.some((row) => row.byReason[reason] > 0));
   return [
     { id: "device", title: t.device, cell: (row) => row.device, value: (row) => row.device },
-    timeColumn("busy", t.busy, (row) => row.busyNs),
+    timeColumn("compute", t.compute, (row) => row.computeNs),
+    timeColumn("epilogue", t.epilogue, (row) => row.epilogueNs),
     timeColumn("idle", t.total, (row) => row.idleNs),
-    ...IDLE_REASONS.map((reason) =>
+    ...occurring.map((reason) =>
       timeColumn(reason, t.reasons[reason], (row) => row.byReason[reason]),
     ),
   ];
 }
 
+function shareText(ns: number, makespanNs: number, write: (ns: number) => string): string {
+  return `${write(ns)} (${percent(makespanNs ? ns / makespanNs : 0, 1)})`;
+}
+
 function Links(props: { timeline: Timeline }) {
   const t = texts().pipeline.idle;
   const { links, makespan_ns: makespanNs } = props.timeline;
-  const use = (ns: number) =>
-    ns === 0 ? t.unused : `${milliseconds(ns)} (${percent(makespanNs ? ns / makespanNs : 0, 0)})`;
+  const use = (id: string, title: string, value: (row: LinkUse) => number): Column<LinkUse> => ({
+    ...measured("time", id, title, value),
+    cell: (row, write) => (value(row) === 0 ? t.unused : shareText(value(row), makespanNs, write)),
+  });
   const columns: Column<LinkUse>[] = [
     { id: "link", title: t.link, cell: (row) => row.link, value: (row) => row.link },
     { id: "devices", title: t.devices, cell: (row) => row.devices.join(", ") },
-    {
-      id: "offload",
-      title: t.offloading,
-      cell: (row) => use(row.offload_busy_ns),
-      value: (row) => row.offload_busy_ns,
-      numeric: true,
-    },
-    {
-      id: "reload",
-      title: t.reloading,
-      cell: (row) => use(row.reload_busy_ns),
-      value: (row) => row.reload_busy_ns,
-      numeric: true,
-    },
+    use("offload", t.offloading, (row) => row.offload_busy_ns),
+    use("reload", t.reloading, (row) => row.reload_busy_ns),
   ];
   return (
     <>

@@ -13,7 +13,10 @@ export const IDLE_REASONS: readonly IdleReason[] = [
 
 export interface DeviceShares {
   device: number;
-  busyNs: number;
+  /** In F, B and W. */
+  computeNs: number;
+  /** In gradient reduction and optimizer step. */
+  epilogueNs: number;
   idleNs: number;
   byReason: Record<IdleReason, number>;
 }
@@ -30,7 +33,8 @@ export interface LongestWait {
 export function deviceShares(timeline: Timeline): DeviceShares[] {
   return timeline.devices.map((device) => ({
     device: device.device,
-    busyNs: device.busy_ns,
+    computeNs: device.busy_ns - (device.epilogue_ns ?? 0),
+    epilogueNs: device.epilogue_ns ?? 0,
     idleNs: idleOf(device),
     byReason: device.idle_ns,
   }));

@@ -3,16 +3,15 @@
 import { useMemo, useRef, useState } from "preact/hooks";
 import type { PlanSource } from "../../api/source";
 import type { ResultDocument } from "../../api/types";
+import { Assumptions } from "../../components/basis";
 import "../../styles/pipeline.css";
 import { useLoad } from "../../use-load";
-import { AssumptionsPanel } from "./assumptions-panel";
 import { BetterPanel } from "./better-panel";
 import { type Contender, contenders, OURS } from "./comparison";
 import { ComparisonPanel } from "./comparison-panel";
 import { FactsPanel } from "./facts-panel";
 import { FoundPanel } from "./found-panel";
 import { IdlePanel } from "./idle-panel";
-import { InfeasiblePanel } from "./infeasible-panel";
 import { MissingNote } from "./missing-note";
 import { isSteadySpan } from "./plan-facts";
 import { RobustPanel } from "./robust-panel";
@@ -22,14 +21,6 @@ import { type PipelineResult, readResult } from "./types";
 /** A pipeline schedule: `result` is the job's own, or the best schedule of a training plan. */
 export function PipelinePlan(props: { source: PlanSource; result: ResultDocument }) {
   const result = useMemo(() => readResult(props.result), [props.result]);
-  if (result.infeasibility) {
-    return (
-      <>
-        <InfeasiblePanel infeasibility={result.infeasibility} />
-        <AssumptionsPanel assumptions={result.provenance.assumptions} />
-      </>
-    );
-  }
   return <Schedule source={props.source} result={result} />;
 }
 
@@ -43,7 +34,7 @@ function Schedule(props: { source: PlanSource; result: PipelineResult }) {
       <TimedParts source={source} result={result} contenders={all} />
       <RobustPanel result={result} />
       <FoundPanel provenance={result.provenance} />
-      <AssumptionsPanel assumptions={result.provenance.assumptions} />
+      <Assumptions assumptions={result.provenance.assumptions} />
     </>
   );
 }

@@ -1,4 +1,5 @@
 import { texts } from "../../i18n";
+import { serviceName } from "../../i18n/service-text";
 import { type Missing, missingParts } from "./missing";
 import type { PipelineResult } from "./types";
 
@@ -19,7 +20,7 @@ export function MissingNote(props: { result: PipelineResult }) {
       </ul>
       {missing.reason && (
         <p>
-          {t.reason} {missing.reason}
+          {t.reason} <span lang="en">{missing.reason}</span>
         </p>
       )}
     </div>
@@ -29,6 +30,8 @@ export function MissingNote(props: { result: PipelineResult }) {
 function opening(missing: Missing): string {
   const t = texts();
   return missing.isKept
-    ? t.pipeline.missing.kept(missing.stoppedBy ?? t.common.unknown)
+    ? t.pipeline.missing.kept(
+        missing.stoppedBy ? serviceName("stoppedBy", missing.stoppedBy) : t.common.unknown,
+      )
     : t.pipeline.missing.notThere;
 }

@@ -1,5 +1,6 @@
 /** Figures of a plan that follow from its operations. */
 
+import { writerOf } from "../../format";
 import type { PipelineResult, Problem, ScheduleDocument } from "./types";
 
 /** The device whose memory is fullest: by its share of the limit, else by bytes. */
@@ -23,6 +24,21 @@ export function bubbleRatio(problem: Problem, schedule: ScheduleDocument): numbe
     }
   }
   return devices.size === 0 ? null : 1 - busyNs / (devices.size * schedule.makespan_ns);
+}
+
+/** The epilogue's share of that: gradient reduction and optimizer step after the last operation. */
+export function epilogueShare(problem: Problem, makespanNs: number): number {
+  const used = new Set(problem.stages.map((stage) => stage.device));
+  const epilogueNs = [...used].reduce(
+    (sum, device) => sum + (problem.devices[device]?.epilogue_ns ?? 0),
+    0,
+  );
+  return used.size > 0 && makespanNs > 0 ? epilogueNs / (used.size * makespanNs) : 0;
+}
+
+/** How times of the plan are written: in the unit of its makespan, as in its chart. */
+export function timeWriter(result: PipelineResult): (ns: number) => string {
+  return writerOf("time", [result.schedule?.makespan_ns ?? objectiveNs(result)]);
 }
 
 export function offloadCount(schedule: ScheduleDocument): number | null {

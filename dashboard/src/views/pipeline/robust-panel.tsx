@@ -1,6 +1,6 @@
-import { milliseconds, percent } from "../../format";
+import { percent } from "../../format";
 import { texts } from "../../i18n";
-import { objectiveNs } from "./plan-facts";
+import { objectiveNs, timeWriter } from "./plan-facts";
 import type { PipelineResult, Robustness } from "./types";
 
 /** How the plan does when durations vary, and whether memory suffices then. */
@@ -12,7 +12,11 @@ export function RobustPanel(props: { result: PipelineResult }) {
     <section class="panel">
       <h2>{t.title}</h2>
       {result.robustness ? (
-        <Jitter robustness={result.robustness} planNs={objectiveNs(result)} />
+        <Jitter
+          robustness={result.robustness}
+          planNs={objectiveNs(result)}
+          write={timeWriter(result)}
+        />
       ) : (
         <p>{t.absent}</p>
       )}
@@ -35,11 +39,15 @@ export function RobustPanel(props: { result: PipelineResult }) {
   );
 }
 
-function Jitter(props: { robustness: Robustness; planNs: number | null }) {
+function Jitter(props: {
+  robustness: Robustness;
+  planNs: number | null;
+  write: (ns: number) => string;
+}) {
   const t = texts().pipeline.robust;
-  const { robustness, planNs } = props;
+  const { robustness, planNs, write } = props;
   const figure = (ns: number) =>
-    planNs ? `${milliseconds(ns)} ${t.longerBy(signedPercent(ns / planNs - 1))}` : milliseconds(ns);
+    planNs ? `${write(ns)} ${t.longerBy(signedPercent(ns / planNs - 1))}` : write(ns);
   return (
     <>
       <p class="faint">{t.intro(percent(robustness.jitter, 0), robustness.samples)}</p>
@@ -47,7 +55,7 @@ function Jitter(props: { robustness: Robustness; planNs: number | null }) {
         {planNs !== null && (
           <div>
             <dt>{t.plan}</dt>
-            <dd>{milliseconds(planNs)}</dd>
+            <dd>{write(planNs)}</dd>
           </div>
         )}
         <div>

@@ -3,6 +3,7 @@ import type { PlanSource } from "../../api/source";
 import type { Timeline } from "../../api/types";
 import { Failure, Loading } from "../../components/states";
 import { texts } from "../../i18n";
+import { comparisonReason, serviceName } from "../../i18n/service-text";
 import { type Loaded, useLoad } from "../../use-load";
 import { GanttView } from "../gantt";
 import type { Contender } from "./comparison";
@@ -61,7 +62,7 @@ function ClassicSchedule(props: { source: PlanSource; row: Contender }) {
   const t = texts().pipeline.schedule;
   const { row, source } = props;
   if (row.objectiveNs === null) {
-    return <p class="state">{t.noFigures(row.reason ?? t.unknownReason)}</p>;
+    return <p class="state">{t.noFigures(comparisonReason(row) ?? t.unknownReason)}</p>;
   }
   return <ClassicGantt source={source} row={row} />;
 }
@@ -88,13 +89,15 @@ function LoadedGantt(props: { loaded: Loaded<Timeline>; title: string }) {
 }
 
 function ganttTitle(row: Contender): string {
-  return row.placement ? texts().pipeline.schedule.ganttTitle(row.name, row.placement) : row.name;
+  return row.placement
+    ? texts().pipeline.schedule.ganttTitle(row.name, serviceName("placement", row.placement))
+    : row.name;
 }
 
 function choiceTitle(row: Contender): string {
   const t = texts().pipeline.schedule;
   if (row.isOurs) {
-    return t.ours(row.placement ?? "–");
+    return t.ours(row.placement ? serviceName("placement", row.placement) : "–");
   }
   const remark = row.objectiveNs === null ? t.notComputed : row.fits ? null : t.outOfMemory;
   return remark === null ? ganttTitle(row) : `${ganttTitle(row)} – ${remark}`;

@@ -14,7 +14,7 @@ export interface Problem {
   micro_batches: number;
   micro_batch_order?: string;
   objective?: string;
-  devices: { activation_memory_bytes?: number | null; name?: string }[];
+  devices: { activation_memory_bytes?: number | null; epilogue_ns?: number; name?: string }[];
   stages: { device: number; [field: string]: unknown }[];
   transfers?: unknown[];
 }
@@ -116,17 +116,6 @@ export interface Provenance {
   assumptions?: Assumption[];
 }
 
-export interface Infeasibility {
-  summary?: string;
-  placement?: string;
-  devices?: number[];
-  micro_batches?: number[];
-  bytes?: number[];
-  limit_bytes?: number[];
-  smallest_limit_bytes?: number[];
-  remedies?: { remedy: string; fits: boolean | null; detail: string; basis: string }[];
-}
-
 export interface PipelineResult {
   problem: Problem | null;
   schedule: ScheduleDocument | null;
@@ -135,7 +124,6 @@ export interface PipelineResult {
   certificate: Certificate;
   robustness: Robustness | null;
   provenance: Provenance;
-  infeasibility: Infeasibility | null;
 }
 
 export function readResult(document: ResultDocument): PipelineResult {
@@ -146,6 +134,5 @@ export function readResult(document: ResultDocument): PipelineResult {
     certificate: document.certificate ?? {},
     robustness: document.robustness ?? null,
     provenance: document.provenance ?? {},
-    infeasibility: document.infeasibility ?? null,
   };
 }

@@ -1,12 +1,12 @@
 import { useMemo, useState } from "preact/hooks";
-import { type Column, SortableTable } from "../../components/sortable-table";
-import { bytes, duration, percent } from "../../format";
+import { BarChart } from "../../charts/bar-chart";
+import type { Bars } from "../../charts/bars";
+import { known, yesNo } from "../../components/fact";
+import { type Column, measured, SortableTable } from "../../components/sortable-table";
+import { percent } from "../../format";
 import { texts } from "../../i18n";
-import { BarChart } from "./bar-chart";
-import type { Bars } from "./bars";
+import { serviceName } from "../../i18n/service-text";
 import { type BaselineRow, baselineRows } from "./baseline-rows";
-import { known } from "./facts";
-import { yesNo } from "./front";
 import { differences } from "./front-data";
 import { type Planned, strategiesOf } from "./model";
 import { StrategiesBeside } from "./strategies-beside";
@@ -34,6 +34,7 @@ export function Baselines(props: { part: Planned }) {
         rows={rows}
         rowKey={(row) => row.key}
         rowClass={(row) => (row.isPlan ? "is-marked" : "")}
+        rowDetail={(row) => row.note && <p class="row-note">{row.note}</p>}
       />
       <BaselineStrategies part={part} />
       <details>
@@ -41,7 +42,7 @@ export function Baselines(props: { part: Planned }) {
         <dl class="shard-models">
           {(part.baselines ?? []).map((one) => (
             <div key={one.name}>
-              <dt>{one.name}</dt>
+              <dt>{serviceName("baseline", one.name)}</dt>
               <dd>
                 <span class="faint">{t.modelled}: </span>
                 {one.modelled}
@@ -65,11 +66,11 @@ function BaselineCharts(props: { rows: readonly BaselineRow[]; limit: number | n
     const bars = (
       title: string,
       value: (row: BaselineRow) => number | null,
-      rest: Pick<Bars, "unit" | "format"> & Partial<Bars>,
+      rest: Partial<Bars>,
     ) => ({
       title,
       bars: {
-        categories: rows.map((row) => row.name),
+        categories: rows.map((row) => serviceName("baseline", row.name)),
         series: [{ name: title, values: rows.map(value) }],
         marked: [0],
         labelWidth: 170,
@@ -78,11 +79,10 @@ function BaselineCharts(props: { rows: readonly BaselineRow[]; limit: number | n
     });
     const limit = props.limit === null ? null : { value: props.limit, name: t.baselines.limit };
     return [
-      bars(t.facts.peak, (row) => row.peakBytes, { unit: "bytes", format: bytes, limit }),
-      bars(t.operators.sent, (row) => row.sentBytes, { unit: "bytes", format: bytes }),
-      bars(t.facts.redundant, (row) => row.redundantBytes, { unit: "bytes", format: bytes }),
+      bars(t.facts.peak, (row) => row.peakBytes, { measure: "bytes", limit }),
+      bars(t.operators.sent, (row) => row.sentBytes, { measure: "bytes" }),
+      bars(t.facts.redundant, (row) => row.redundantBytes, { measure: "bytes" }),
       bars(t.facts.throughput, (row) => row.throughput, {
-        unit: "other",
         format: (value) => percent(value, 0),
       }),
     ];
@@ -116,7 +116,7 @@ function BaselineStrategies(props: { part: Planned }) {
           <select value={name} onChange={(event) => setName(event.currentTarget.value)}>
             {offered.map((one) => (
               <option key={one.name} value={one.name}>
-                {one.name}
+                {serviceName("baseline", one.name)}
               </option>
             ))}
           </select>
@@ -127,7 +127,7 @@ function BaselineStrategies(props: { part: Planned }) {
         operators={instance.operators.map((one) => one.name)}
         left={own}
         right={chosen.strategies}
-        rightTitle={chosen.name}
+        rightTitle={serviceName("baseline", chosen.name)}
       />
     </details>
   );
@@ -135,23 +135,11 @@ function BaselineStrategies(props: { part: Planned }) {
 
 function columns(): Column<BaselineRow>[] {
   const t = texts().sharding;
-  const figure = (
-    id: string,
-    title: string,
-    value: (row: BaselineRow) => number | null,
-    format: (value: number) => string = bytes,
-  ) => ({
-    id,
-    title,
-    cell: (row: BaselineRow) => known(value(row), format) ?? "–",
-    value,
-    numeric: true,
-  });
   return [
     {
       id: "name",
       title: t.baselines.name,
-      cell: (row) => (row.isPlan ? <strong>{row.name}</strong> : row.name),
+      cell: (row) => (row.isPlan ? <strong>{row.name}</strong> : serviceName("baseline", row.name)),
       value: (row) => row.name,
     },
     {
@@ -160,23 +148,19 @@ function columns(): Column<BaselineRow>[] {
       cell: (row) => (row.isApplicable ? yesNo(row.fits) : t.baselines.notApplicable),
       value: (row) => row.fits,
     },
-    figure("peak", t.baselines.peak, (row) => row.peakBytes),
-    figure("kept", t.baselines.kept, (row) => row.keptBytes),
-    figure("redundant", t.facts.redundant, (row) => row.redundantBytes),
-    figure("communication", t.facts.communication, (row) => row.communicationBytes),
-    figure("resharding", t.facts.resharding, (row) => row.reshardingBytes),
-    figure("objective", t.facts.objective, (row) => row.objective),
-    figure("step", t.baselines.step, (row) => row.stepNs, duration),
-    figure(
-      "throughput",
-      t.baselines.throughput,
-      (row) => row.throughput,
-      (value) => percent(value, 1),
-    ),
+    measured("bytes", "peak", t.baselines.peak, (row) => row.peakBytes, "memory"),
+    measured("bytes", "kept", t.baselines.kept, (row) => row.keptBytes, "memory"),
+    measured("bytes", "redundant", t.facts.redundant, (row) => row.redundantBytes),
+    measured("bytes", "communication", t.facts.communication, (row) => row.communicationBytes),
+    measured("bytes", "resharding", t.facts.resharding, (row) => row.reshardingBytes),
+    measured("bytes", "objective", t.facts.objective, (row) => row.objective),
+    measured("time", "step", t.baselines.step, (row) => row.stepNs),
     {
-      id: "note",
-      title: t.baselines.note,
-      cell: (row) => row.note && <span class="shard-note">{row.note}</span>,
+      id: "throughput",
+      title: t.baselines.throughput,
+      cell: (row) => known(row.throughput, (value) => percent(value, 1)) ?? "–",
+      value: (row) => row.throughput,
+      numeric: true,
     },
   ];
 }

@@ -1,7 +1,7 @@
-import { bytes, percent } from "../../format";
+import { Scope } from "../../components/basis";
+import { Fact, known, yesNo } from "../../components/fact";
+import { percent, writerOf } from "../../format";
 import { texts } from "../../i18n";
-import { Fact, known } from "./facts";
-import { yesNo } from "./front";
 import type { Certificate } from "./types";
 
 /** What is proven of a plan, how, and among which plans. */
@@ -10,6 +10,7 @@ export function CertificatePanel(props: { certificate: Certificate }) {
   const { certificate } = props;
   const proofs = Object.entries(certificate.proof ?? {}).filter(([, text]) => text !== null);
   const scope = certificate.scope ?? [];
+  const write = writerOf("bytes", [certificate.objective, certificate.lower_bound]);
   return (
     <section class="panel">
       <h2>{t.title}</h2>
@@ -20,10 +21,10 @@ export function CertificatePanel(props: { certificate: Certificate }) {
             : yesNo(certificate.verified)}
         </Fact>
         <Fact name={t.optimal}>{yesNo(certificate.proven_optimal)}</Fact>
-        <Fact name={t.objective}>{bytes(certificate.objective)}</Fact>
-        <Fact name={t.lowerBound}>{known(certificate.lower_bound, bytes)}</Fact>
+        <Fact name={t.objective}>{write(certificate.objective)}</Fact>
+        <Fact name={t.lowerBound}>{known(certificate.lower_bound, write)}</Fact>
         <Fact name={t.gap}>{known(certificate.gap, (gap) => percent(gap))}</Fact>
-        <Fact name={t.apart}>{known(certificate.layers_apart_bound, bytes)}</Fact>
+        <Fact name={t.apart}>{known(certificate.layers_apart_bound, write)}</Fact>
       </dl>
       {proofs.length > 0 && (
         <>
@@ -40,21 +41,5 @@ export function CertificatePanel(props: { certificate: Certificate }) {
       )}
       <Scope lines={scope} />
     </section>
-  );
-}
-
-export function Scope(props: { lines: readonly string[] }) {
-  if (props.lines.length === 0) {
-    return null;
-  }
-  return (
-    <>
-      <h3>{texts().sharding.certificate.scope}</h3>
-      <ul>
-        {props.lines.map((line) => (
-          <li key={line}>{line}</li>
-        ))}
-      </ul>
-    </>
   );
 }

@@ -1,5 +1,6 @@
 /** The front of redundancy against communication, as points of a chart. */
 
+import { paretoFront } from "../../charts/pareto";
 import type { Planned } from "./model";
 import type { FrontPoint } from "./types";
 
@@ -12,9 +13,6 @@ export interface Dot {
   /** The point of the front, where it is one. */
   point: number | null;
 }
-
-/** Ratio of the largest to the smallest from which a logarithmic axis shows more. */
-const WIDE = 10;
 
 /** The front in the order of redundancy: the order in which it is stepped through. */
 export function orderedFront(points: readonly FrontPoint[]): FrontPoint[] {
@@ -76,16 +74,11 @@ export function frontDots(
   return dots;
 }
 
-/** Whether values are so far apart that most of them would lie on top of each other. */
-export function isWide(values: readonly number[]): boolean {
-  const positive = values.filter((value) => value > 0);
-  return positive.length > 1 && Math.max(...positive) > WIDE * Math.min(...positive);
-}
-
-/** Where zero is drawn on a logarithmic axis: half of the least value. */
-export function zeroPlace(values: readonly number[]): number {
-  const positive = values.filter((value) => value > 0);
-  return positive.length > 0 ? Math.min(...positive) / 2 : 1;
+/** The dots that the front leads through: its points, or without them the plans of all weights. */
+export function frontLine(dots: Record<FrontSeries, readonly Dot[]>): Dot[] {
+  const points = [...dots.fits, ...dots.exceeds, ...dots.unknown];
+  const known = points.length > 0 ? points : [...dots.chosen, ...dots.sweep];
+  return paretoFront(known, (dot) => [dot.redundant, dot.sent]);
 }
 
 /** Which operators two plans split differently. */

@@ -1,13 +1,16 @@
 import type { EChartsCoreOption } from "echarts/core";
-import { bytes } from "../../format";
+import { axisWriter, linearAxis, logAxis, zeroPlace } from "../../charts/axes";
+import { stepLine } from "../../charts/pareto";
+import { tooltip, tooltipElement } from "../../charts/tooltip";
 import type { ChartColours } from "../../palette";
-import { bytesAxis, markLabel, roundBytes } from "./bytes-axis";
-import { type Dot, type FrontSeries, zeroPlace } from "./front-data";
-import { tooltip, tooltipElement } from "./tooltip";
+import { type Dot, type FrontSeries, frontLine } from "./front-data";
 
 export interface FrontTexts {
   redundant: string;
   sent: string;
+  /** The line through the points of the front, or through the plans of all weights. */
+  line: string;
+  weightsLine: string;
   series: Record<FrontSeries, string>;
 }
 
@@ -31,11 +34,11 @@ const ORDER: readonly FrontSeries[] = [
   "chosen",
 ];
 
-/** A scatter of all points; `logarithmic` says for redundancy and for bytes sent. */
+/** All points, and the front as a line of steps. */
 export function frontOption(
   dots: Record<FrontSeries, readonly Dot[]>,
   selected: Dot | null,
-  logarithmic: readonly [boolean, boolean],
+  isLogarithmic: boolean,
   t: FrontTexts,
   colours: ChartColours,
 ): EChartsCoreOption {
@@ -44,23 +47,29 @@ export function frontOption(
   const sent = all.map((dot) => dot.sent);
   const places = [zeroPlace(redundant), zeroPlace(sent)] as const;
   const placed = (dot: Dot) => [
-    logarithmic[0] ? dot.redundant || places[0] : dot.redundant,
-    logarithmic[1] ? dot.sent || places[1] : dot.sent,
+    isLogarithmic ? dot.redundant || places[0] : dot.redundant,
+    isLogarithmic ? dot.sent || places[1] : dot.sent,
   ];
   const looks = looksOf(colours);
+  const write = [axisWriter("bytes", redundant), axisWriter("bytes", sent)] as const;
+  const line = frontLine(dots);
+  const isOfPoints = line.some((dot) => dot.point !== null);
   const shown = ORDER.filter((name) => dots[name].length > 0);
   return {
     grid: { left: 32, right: 24, top: 40, bottom: 40, containLabel: true },
     legend: { type: "scroll", top: 0, left: 0, textStyle: { color: colours.text } },
-    tooltip: tooltip((mark: { seriesName: string; data: { dot: Dot } }) =>
+    tooltip: tooltip(colours, (mark: { seriesName: string; data: { dot: Dot } }) =>
       tooltipElement(mark.data.dot.name || mark.seriesName, [
-        [t.redundant, bytes(mark.data.dot.redundant)],
-        [t.sent, bytes(mark.data.dot.sent)],
+        [t.redundant, write[0](mark.data.dot.redundant)],
+        [t.sent, write[1](mark.data.dot.sent)],
       ]),
     ),
-    xAxis: axis(t.redundant, 30, redundant, logarithmic[0], colours),
-    yAxis: axis(t.sent, 64, sent, logarithmic[1], colours),
+    xAxis: axis(t.redundant, 30, redundant, isLogarithmic, colours),
+    yAxis: axis(t.sent, 64, sent, isLogarithmic, colours),
     series: [
+      ...(line.length > 1
+        ? [stepLine(isOfPoints ? t.line : t.weightsLine, colours.accent, line.map(placed))]
+        : []),
       ...shown.map((name) => ({
         type: "scatter",
         name: t.series[name],
@@ -111,14 +120,10 @@ function axis(
     nameTextStyle: { color: colours.faintText },
     splitLine: { lineStyle: { color: colours.grid } },
   };
-  const linear = bytesAxis(Math.max(1, ...values), colours);
-  return isLogarithmic
-    ? {
-        ...common,
-        type: "log" as const,
-        logBase: 2,
-        min: zeroPlace(values),
-        axisLabel: markLabel(roundBytes, colours),
-      }
-    : { ...common, ...linear };
+  return {
+    ...common,
+    ...(isLogarithmic
+      ? logAxis("bytes", values, zeroPlace(values), colours)
+      : linearAxis("bytes", Math.max(1, ...values), colours)),
+  };
 }

@@ -1,11 +1,13 @@
 import type { EChartsType } from "echarts/core";
 import { useMemo, useRef, useState } from "preact/hooks";
+import { axisWriter, isWide } from "../../charts/axes";
+import { type Axes, AxesChoice } from "../../charts/axes-choice";
 import { Chart } from "../../charts/chart";
+import { Fact, known, yesNo } from "../../components/fact";
 import { bytes } from "../../format";
 import { locale, texts } from "../../i18n";
 import { chartColours, isDark } from "../../palette";
-import { Fact, known } from "./facts";
-import { type Dot, differences, frontDots, isWide, orderedFront } from "./front-data";
+import { type Dot, differences, frontDots, orderedFront } from "./front-data";
 import { frontOption } from "./front-option";
 import { type Planned, strategiesOf } from "./model";
 import { StrategiesBeside } from "./strategies-beside";
@@ -13,8 +15,6 @@ import { Sweep } from "./sweep";
 import type { FrontPoint } from "./types";
 
 const HEIGHT = 420;
-
-type Axes = "logarithmic" | "linear";
 
 /** The front and the plans of other weights, where they were asked for. */
 export function Front(props: { part: Planned }) {
@@ -45,17 +45,15 @@ function FrontChart(props: { part: Planned; points: readonly FrontPoint[] }) {
   const [selected, setSelected] = useState<number | null>(null);
   const dots = useMemo(() => frontDots(part, points, t.series.chosen), [part, points, t]);
   const all = useMemo(() => Object.values(dots).flat(), [dots]);
-  const wide = useMemo(
-    () => [isWide(all.map((dot) => dot.redundant)), isWide(all.map((dot) => dot.sent))] as const,
-    [all],
+  const [axes, setAxes] = useState<Axes>(
+    isWide(all.map((dot) => dot.redundant)) || isWide(all.map((dot) => dot.sent))
+      ? "logarithmic"
+      : "linear",
   );
-  const [axes, setAxes] = useState<Axes>(wide[0] || wide[1] ? "logarithmic" : "linear");
   const option = useMemo(() => {
-    const isLogarithmic = axes === "logarithmic";
     const marked = all.find((dot) => dot.point !== null && dot.point === selected) ?? null;
-    const each = [isLogarithmic && wide[0], isLogarithmic && wide[1]] as const;
-    return frontOption(dots, marked, each, t, chartColours(dark));
-  }, [dots, all, wide, axes, selected, dark, tag, t]);
+    return frontOption(dots, marked, axes === "logarithmic", t, chartColours(dark));
+  }, [dots, all, axes, selected, dark, tag, t]);
   // The chart keeps the listener of its first render.
   const select = useRef(setSelected);
   const step = (by: number) =>
@@ -65,15 +63,7 @@ function FrontChart(props: { part: Planned; points: readonly FrontPoint[] }) {
   return (
     <>
       <div class="row">
-        {(wide[0] || wide[1]) && (
-          <label>
-            {t.axes}{" "}
-            <select value={axes} onChange={(event) => setAxes(event.currentTarget.value as Axes)}>
-              <option value="logarithmic">{t.logarithmic}</option>
-              <option value="linear">{t.linear}</option>
-            </select>
-          </label>
-        )}
+        <AxesChoice axes={axes} onChange={setAxes} />
         {points.length > 0 && (
           <>
             <button type="button" onClick={() => step(-1)}>
@@ -84,8 +74,8 @@ function FrontChart(props: { part: Planned; points: readonly FrontPoint[] }) {
             </button>
           </>
         )}
-        {all.some((dot) => dot.redundant === 0 || dot.sent === 0) && (
-          <span class="faint">{t.zeros}</span>
+        {axes === "logarithmic" && all.some((dot) => dot.redundant === 0 || dot.sent === 0) && (
+          <span class="faint">{texts().common.axes.zeros}</span>
         )}
       </div>
       <Chart
@@ -96,7 +86,7 @@ function FrontChart(props: { part: Planned; points: readonly FrontPoint[] }) {
       />
       {points.length > 0 && (
         <div aria-live="polite">
-          <ChosenPoint part={part} points={points} selected={selected} />
+          <ChosenPoint part={part} points={points} dots={all} selected={selected} />
         </div>
       )}
     </>
@@ -106,6 +96,8 @@ function FrontChart(props: { part: Planned; points: readonly FrontPoint[] }) {
 function ChosenPoint(props: {
   part: Planned;
   points: readonly FrontPoint[];
+  /** All that the chart shows: its axes choose the units. */
+  dots: readonly Dot[];
   selected: number | null;
 }) {
   const t = texts().sharding;
@@ -114,13 +106,21 @@ function ChosenPoint(props: {
   if (!point || selected === null) {
     return <p class="faint">{t.front.none}</p>;
   }
+  const redundant = axisWriter(
+    "bytes",
+    props.dots.map((dot) => dot.redundant),
+  );
+  const sent = axisWriter(
+    "bytes",
+    props.dots.map((dot) => dot.sent),
+  );
   const changed = differences(point.choice, part.plan.choice);
   return (
     <>
       <h3>{t.front.point(selected + 1, points.length)}</h3>
       <dl class="facts">
-        <Fact name={t.facts.redundant}>{bytes(point.redundant_bytes)}</Fact>
-        <Fact name={t.operators.sent}>{bytes(point.communication_bytes)}</Fact>
+        <Fact name={t.facts.redundant}>{redundant(point.redundant_bytes)}</Fact>
+        <Fact name={t.operators.sent}>{sent(point.communication_bytes)}</Fact>
         <Fact name={t.facts.kept}>{bytes(point.memory_bytes)}</Fact>
         <Fact name={t.facts.peak}>{known(point.predicted_peak_bytes, bytes)}</Fact>
         <Fact name={t.facts.fits}>{yesNo(point.fits)}</Fact>
@@ -137,12 +137,6 @@ function ChosenPoint(props: {
       </details>
     </>
   );
-}
-
-/** What a word says of a thing that may not be known. */
-export function yesNo(value: boolean | null | undefined): string {
-  const t = texts().common;
-  return value === null || value === undefined ? t.unknown : value ? `✓ ${t.yes}` : `✕ ${t.no}`;
 }
 
 function frontSummary(points: readonly FrontPoint[], isComplete: boolean | undefined): string {

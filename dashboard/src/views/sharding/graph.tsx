@@ -1,7 +1,7 @@
 /** The graph of the operators, drawn; the list beside it is the way for keys and screen readers. */
 
 import { useEffect, useMemo, useRef } from "preact/hooks";
-import { bytes } from "../../format";
+import { writerOf } from "../../format";
 import { texts } from "../../i18n";
 import { type ChartColours, chartColours, isDark } from "../../palette";
 import { kindColour, SplitShape } from "./glyph";
@@ -14,8 +14,10 @@ import {
   NODE_HEIGHT,
   NODE_WIDTH,
   type NodePlace,
+  type Point,
 } from "./layout";
 import type { EdgeRow, OperatorRow } from "./model";
+import { Overview } from "./overview";
 import { splitKind, splitText } from "./split";
 import { usePanZoom } from "./use-pan-zoom";
 
@@ -39,7 +41,8 @@ export function OperatorGraph(props: Props) {
     [props.operators, props.edges],
   );
   const frame = useRef<HTMLDivElement>(null);
-  const { view, zoom, fit, reveal, handlers } = usePanZoom(frame, placed);
+  const heaviest = useMemo(() => heaviestPlace(placed, props.operators), [placed, props.operators]);
+  const { view, screen, zoom, fit, centre, reveal, handlers } = usePanZoom(frame, placed, heaviest);
   const selectedPlace = props.selected === null ? undefined : placed.nodes[props.selected];
   useEffect(() => {
     if (selectedPlace) {
@@ -107,18 +110,36 @@ export function OperatorGraph(props: Props) {
           </defs>
           <g transform={`translate(${view.x} ${view.y}) scale(${view.scale})`}>{content}</g>
         </svg>
+        <Overview
+          placed={placed}
+          view={view}
+          screen={screen}
+          selected={props.selected}
+          colours={colours}
+          onCentre={centre}
+        />
       </section>
       <p class="faint">{t.help}</p>
     </div>
   );
 }
 
+/** Where the operator is that keeps most: the drawing opens there if all of it is too small. */
+function heaviestPlace(placed: GraphLayout, operators: readonly OperatorRow[]): Point {
+  const heaviest = operators.reduce<OperatorRow | undefined>(
+    (most, one) => (one.memoryBytes > (most?.memoryBytes ?? -1) ? one : most),
+    undefined,
+  );
+  return placed.nodes[heaviest?.index ?? 0] ?? { x: 0, y: 0 };
+}
+
 function Lines(props: { placed: GraphLayout; selected: number | null; colours: ChartColours }) {
   const most = Math.max(0, ...props.placed.edges.map((place) => place.edge.bytes));
+  const write = writerOf("bytes", [most]);
   return (
     <g>
       {props.placed.edges.map((place) => (
-        <Line key={place.edge.index} {...props} place={place} most={most} />
+        <Line key={place.edge.index} {...props} place={place} most={most} write={write} />
       ))}
     </g>
   );
@@ -127,6 +148,7 @@ function Lines(props: { placed: GraphLayout; selected: number | null; colours: C
 function Line(props: {
   place: EdgePlace;
   most: number;
+  write: (bytes: number) => string;
   selected: number | null;
   colours: ChartColours;
 }) {
@@ -153,7 +175,7 @@ function Line(props: {
           fill={colours.text}
           stroke={colours.surface}
         >
-          {bytes(edge.bytes)}
+          {props.write(edge.bytes)}
         </text>
       )}
       {edge.tensors.length > 0 && <title>{edge.tensors.join(", ")}</title>}

@@ -6,11 +6,11 @@ import type { ResultDocument } from "../../api/types";
 import { Empty } from "../../components/states";
 import { texts } from "../../i18n";
 import "../../styles/sharding.css";
-import { Assumptions, Warnings } from "./basis";
+import { Assumptions, Warnings } from "../../components/basis";
+import { ProvenancePanel } from "../../components/provenance";
 import { CertificatePanel } from "./certificate";
 import { type Planned, partsOf } from "./model";
 import { PlanPart } from "./part";
-import { ProvenancePanel } from "./provenance";
 import type { ShardingResult } from "./types";
 
 export function ShardingPlan(props: { source: PlanSource }) {

@@ -1,5 +1,5 @@
 import { useMemo } from "preact/hooks";
-import { type Column, SortableTable } from "../../components/sortable-table";
+import { type Column, measured, SortableTable } from "../../components/sortable-table";
 import { bytes, number } from "../../format";
 import { texts } from "../../i18n";
 import { chartColours, isDark } from "../../palette";
@@ -98,13 +98,6 @@ function Passages(props: {
 function strategyColumns(rows: readonly StrategyRow[]): Column<StrategyRow>[] {
   const t = texts().sharding;
   const colours = chartColours(isDark.value);
-  const figure = (id: string, title: string, value: (row: StrategyRow) => number) => ({
-    id,
-    title,
-    cell: (row: StrategyRow) => bytes(value(row)),
-    value,
-    numeric: true,
-  });
   const columns: Column<StrategyRow>[] = [
     {
       id: "strategy",
@@ -118,16 +111,18 @@ function strategyColumns(rows: readonly StrategyRow[]): Column<StrategyRow>[] {
       value: (row) => row.name,
     },
     {
-      id: "difference",
-      title: t.operator.difference,
-      cell: (row) => (row.isChosen ? "–" : signedBytes(row.objectiveDifference)),
-      value: (row) => row.objectiveDifference,
-      numeric: true,
+      ...measured<StrategyRow>(
+        "bytes",
+        "difference",
+        t.operator.difference,
+        (row) => row.objectiveDifference,
+      ),
+      cell: (row, write) => (row.isChosen ? "–" : signed(row.objectiveDifference, write)),
     },
-    figure("redundant", t.facts.redundant, (row) => row.redundantBytes),
-    figure("communication", t.facts.communication, (row) => row.communicationBytes),
-    figure("resharding", t.facts.resharding, (row) => row.reshardingBytes),
-    figure("memory", t.operators.memory, (row) => row.memoryBytes),
+    measured("bytes", "redundant", t.facts.redundant, (row) => row.redundantBytes),
+    measured("bytes", "communication", t.facts.communication, (row) => row.communicationBytes),
+    measured("bytes", "resharding", t.facts.resharding, (row) => row.reshardingBytes),
+    measured("bytes", "memory", t.operators.memory, (row) => row.memoryBytes),
   ];
   if (rows.some((row) => row.explanation !== null)) {
     columns.push({
@@ -148,13 +143,13 @@ function Why(props: { explanation: Explanation }) {
       {explanation.reason}
       {explanation.proven && ` (${t.provenReason})`}
       {difference !== undefined && (
-        <span class="faint">{` – ${t.more(signedBytes(difference))}`}</span>
+        <span class="faint">{` – ${t.more(signed(difference, bytes))}`}</span>
       )}
     </span>
   );
 }
 
 /** A difference with its sign. */
-export function signedBytes(difference: number): string {
-  return difference > 0 ? `+${bytes(difference)}` : bytes(difference);
+export function signed(difference: number, write: (value: number) => string): string {
+  return difference > 0 ? `+${write(difference)}` : write(difference);
 }

@@ -1,9 +1,9 @@
 import { useMemo } from "preact/hooks";
-import { type Column, SortableTable } from "../../components/sortable-table";
-import { bytes, number } from "../../format";
+import { BarChart } from "../../charts/bar-chart";
+import { type Column, measured, SortableTable } from "../../components/sortable-table";
+import { number } from "../../format";
 import { texts } from "../../i18n";
 import { chartColours, isDark } from "../../palette";
-import { BarChart } from "./bar-chart";
 import { SplitBadge } from "./glyph";
 import type { OperatorRow } from "./model";
 
@@ -27,8 +27,7 @@ export function Operators(props: {
         bars: {
           categories: shown.map((row) => row.name),
           series: [{ name: title, values: shown.map(value) }],
-          unit: "bytes" as const,
-          format: bytes,
+          measure: "bytes" as const,
         },
       })),
     [shown, t],
@@ -70,13 +69,6 @@ function sentBytes(row: OperatorRow): number {
 function columnsOf(onSelect: (index: number) => void): Column<OperatorRow>[] {
   const t = texts().sharding;
   const colours = chartColours(isDark.value);
-  const figure = (id: string, title: string, value: (row: OperatorRow) => number) => ({
-    id,
-    title,
-    cell: (row: OperatorRow) => bytes(value(row)),
-    value,
-    numeric: true,
-  });
   return [
     {
       id: "name",
@@ -107,9 +99,9 @@ function columnsOf(onSelect: (index: number) => void): Column<OperatorRow>[] {
       cell: (row) => <SplitBadge split={row.split} strategy={row.strategy} colours={colours} />,
       value: (row) => row.strategy,
     },
-    figure("memory", t.operators.memory, (row) => row.memoryBytes),
-    figure("communication", t.facts.communication, (row) => row.communicationBytes),
-    figure("resharding", t.facts.resharding, (row) => row.reshardingBytes),
-    figure("redundant", t.facts.redundant, (row) => row.redundantBytes),
+    measured("bytes", "memory", t.operators.memory, (row) => row.memoryBytes),
+    measured("bytes", "communication", t.facts.communication, (row) => row.communicationBytes),
+    measured("bytes", "resharding", t.facts.resharding, (row) => row.reshardingBytes),
+    measured("bytes", "redundant", t.facts.redundant, (row) => row.redundantBytes),
   ];
 }

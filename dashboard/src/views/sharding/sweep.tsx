@@ -1,24 +1,12 @@
-import { SortableTable } from "../../components/sortable-table";
-import { bytes, percent } from "../../format";
+import { known, yesNo } from "../../components/fact";
+import { measured, SortableTable } from "../../components/sortable-table";
+import { percent } from "../../format";
 import { texts } from "../../i18n";
-import { known } from "./facts";
-import { yesNo } from "./front";
 import type { SweepRow } from "./types";
 
 /** The plan of each weight that was asked for. */
 export function Sweep(props: { rows: readonly SweepRow[] }) {
   const t = texts().sharding;
-  const figure = (
-    id: string,
-    title: string,
-    value: (row: SweepRow) => number | null | undefined,
-  ) => ({
-    id,
-    title,
-    cell: (row: SweepRow) => known(value(row), bytes) ?? "–",
-    value: (row: SweepRow) => value(row) ?? null,
-    numeric: true,
-  });
   return (
     <>
       <h3>{t.front.sweep}</h3>
@@ -38,11 +26,11 @@ export function Sweep(props: { rows: readonly SweepRow[] }) {
             cell: (row) => t.front.statuses[row.status] ?? row.status,
             value: (row) => row.status,
           },
-          figure("redundant", t.facts.redundant, (row) => row.redundant_bytes),
-          figure("sent", t.operators.sent, (row) => row.communication_bytes),
-          figure("objective", t.front.objective, (row) => row.objective),
-          figure("kept", t.front.kept, (row) => row.memory_bytes),
-          figure("peak", t.front.peak, (row) => row.predicted_peak_bytes),
+          measured<SweepRow>("bytes", "redundant", t.facts.redundant, (row) => row.redundant_bytes),
+          measured<SweepRow>("bytes", "sent", t.operators.sent, (row) => row.communication_bytes),
+          measured<SweepRow>("bytes", "objective", t.front.objective, (row) => row.objective),
+          measured<SweepRow>("bytes", "kept", t.front.kept, (row) => row.memory_bytes),
+          measured<SweepRow>("bytes", "peak", t.front.peak, (row) => row.predicted_peak_bytes),
           {
             id: "proven",
             title: t.front.proven,

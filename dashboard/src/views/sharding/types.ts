@@ -1,6 +1,6 @@
 /** What the views read of a sharding plan's result; docs/api.md says what each part means. */
 
-import type { Assumption } from "../../api/types";
+import type { Provenance } from "../../components/provenance";
 
 export interface StrategyCost {
   name: string;
@@ -117,21 +117,6 @@ export interface Explanation {
   communication_bytes_difference?: number;
   resharding_bytes_difference?: number;
   memory_bytes_difference?: number;
-}
-
-export interface Provenance {
-  planner_version?: string;
-  engine?: string;
-  packages?: Record<string, string>;
-  solve_seconds?: number;
-  total_seconds?: number;
-  queue_seconds?: number;
-  attempts?: number;
-  model?: Record<string, number>[];
-  options?: Record<string, unknown>;
-  settings?: Record<string, unknown>;
-  warnings?: string[];
-  assumptions?: Assumption[];
 }
 
 /** The plan of one graph on one group of devices: a whole result, or that of one stage. */

@@ -3,7 +3,16 @@
 import type { RefObject } from "preact";
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import type { Point } from "./layout";
-import { fitted, initial, panned, revealing, type Size, type Viewport, zoomed } from "./viewport";
+import {
+  centred,
+  fitted,
+  initial,
+  panned,
+  revealing,
+  type Size,
+  type Viewport,
+  zoomed,
+} from "./viewport";
 
 const KEY_STEP = 60;
 const WHEEL_ZOOM = 1.0015;
@@ -17,7 +26,8 @@ interface Drag {
   isMoving: boolean;
 }
 
-export function usePanZoom(frame: RefObject<HTMLElement | null>, drawing: Size) {
+/** `focus`: what is in the middle at first, where all of the drawing would be too small to read. */
+export function usePanZoom(frame: RefObject<HTMLElement | null>, drawing: Size, focus: Point) {
   const [view, setView] = useState<Viewport>({ x: 0, y: 0, scale: 1 });
   const drag = useRef<Drag | null>(null);
 
@@ -41,7 +51,12 @@ export function usePanZoom(frame: RefObject<HTMLElement | null>, drawing: Size) 
     [screen],
   );
 
-  useEffect(() => setView(initial(drawing, screen())), [drawing, screen]);
+  const centre = useCallback(
+    (point: Point) => setView((before) => centred(before.scale, point, drawing, screen())),
+    [drawing, screen],
+  );
+
+  useEffect(() => setView(initial(drawing, screen(), focus)), [drawing, screen, focus]);
 
   // The page must not scroll while the wheel zooms: listeners of JSX could not prevent it.
   useEffect(() => {
@@ -104,7 +119,7 @@ export function usePanZoom(frame: RefObject<HTMLElement | null>, drawing: Size) 
       drag.current = null;
     },
   };
-  return { view, zoom, fit, reveal, handlers };
+  return { view, screen, zoom, fit, centre, reveal, handlers };
 }
 
 function keyAction(

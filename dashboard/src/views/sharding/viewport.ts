@@ -17,7 +17,7 @@ export interface Size {
 const LEAST_SCALE = 0.05;
 const MOST_SCALE = 4;
 /** Below this, texts cannot be read: a drawing is rather shown in part. */
-const READABLE_SCALE = 0.9;
+const READABLE_SCALE = 0.8;
 
 /** Larger or smaller around a point of the screen, which stays where it is. */
 export function zoomed(view: Viewport, around: Point, factor: number): Viewport {
@@ -44,14 +44,35 @@ export function fitted(drawing: Size, screen: Size): Viewport {
   };
 }
 
-/** All of the drawing, or its beginning where all of it would be too small to read. */
-export function initial(drawing: Size, screen: Size): Viewport {
+/** All of the drawing, or the part around `focus` where all of it would be too small to read. */
+export function initial(drawing: Size, screen: Size, focus: Point): Viewport {
   const whole = fitted(drawing, screen);
-  if (whole.scale >= READABLE_SCALE) {
-    return whole;
-  }
-  const scale = READABLE_SCALE;
-  return { x: Math.max(0, (screen.width - drawing.width * scale) / 2), y: 0, scale };
+  return whole.scale >= READABLE_SCALE ? whole : centred(READABLE_SCALE, focus, drawing, screen);
+}
+
+/** A point in the middle, as far as that shows nothing beyond the drawing. */
+export function centred(scale: number, point: Point, drawing: Size, screen: Size): Viewport {
+  return {
+    x: offset(point.x * scale, drawing.width * scale, screen.width),
+    y: offset(point.y * scale, drawing.height * scale, screen.height),
+    scale,
+  };
+}
+
+/** The part of the drawing that is seen, in its own coordinates. */
+export function seen(view: Viewport, screen: Size): Point & Size {
+  return {
+    x: -view.x / view.scale,
+    y: -view.y / view.scale,
+    width: screen.width / view.scale,
+    height: screen.height / view.scale,
+  };
+}
+
+function offset(position: number, length: number, room: number): number {
+  return length <= room
+    ? (room - length) / 2
+    : Math.max(room - length, Math.min(0, room / 2 - position));
 }
 
 /** Move as little as shows a point with some room around it. */

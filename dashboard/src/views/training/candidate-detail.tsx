@@ -1,7 +1,8 @@
-import { duration, percent } from "../../format";
+import { known } from "../../components/fact";
+import { percent, writerOf } from "../../format";
 import { texts } from "../../i18n";
+import { serviceName } from "../../i18n/service-text";
 import { runsText } from "../../number-runs";
-import { known } from "../sharding/facts";
 import type { Candidate } from "./candidates-data";
 import { MemoryBars, StepBars } from "./plan-bars";
 import { PostIt } from "./post-it";
@@ -76,5 +77,9 @@ function scheduleNote(schedule: FinalistSchedule): string {
     return schedule.why_not ?? t.noSchedule;
   }
   const gap = known(schedule.gap, (value) => percent(value)) ?? texts().common.unknown;
-  return t.schedule(duration(schedule.makespan_ns), gap, schedule.found_by ?? "–");
+  return t.schedule(
+    writerOf("time", [schedule.makespan_ns])(schedule.makespan_ns),
+    gap,
+    schedule.found_by ? serviceName("foundBy", schedule.found_by) : "–",
+  );
 }

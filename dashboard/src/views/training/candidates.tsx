@@ -1,12 +1,13 @@
 import type { EChartsType } from "echarts/core";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { isWide } from "../../charts/axes";
+import { type Axes, AxesChoice } from "../../charts/axes-choice";
 import { Chart } from "../../charts/chart";
-import { type Column, SortableTable } from "../../components/sortable-table";
-import { bytes, duration, number, percent } from "../../format";
+import { known, yesNo } from "../../components/fact";
+import { type Column, measured, SortableTable } from "../../components/sortable-table";
+import { number, percent } from "../../format";
 import { locale, texts } from "../../i18n";
 import { chartColours, isDark } from "../../palette";
-import { known } from "../sharding/facts";
-import { yesNo } from "../sharding/front";
 import { CandidateDetail } from "./candidate-detail";
 import { type Candidate, configurationText, stepped } from "./candidates-data";
 import { scatterOption } from "./scatter-option";
@@ -23,10 +24,13 @@ export function Candidates(props: {
   const dark = isDark.value;
   const tag = locale();
   const [selected, setSelected] = useState<string | null>(null);
-  const option = useMemo(
-    () => scatterOption(candidates, selected, t.scatter, chartColours(dark)),
-    [candidates, selected, dark, tag, t],
+  const [axes, setAxes] = useState<Axes>(
+    isWide(candidates.map((one) => one.figures.step_time_ns)) ? "logarithmic" : "linear",
   );
+  const option = useMemo(() => {
+    const isLogarithmic = axes === "logarithmic";
+    return scatterOption(candidates, selected, isLogarithmic, t.scatter, chartColours(dark));
+  }, [candidates, selected, axes, dark, tag, t]);
   const chosen = candidates.find((one) => one.key === selected);
   const table = useRef<HTMLDivElement>(null);
   // A row that is chosen in the chart has to be seen; one that is chosen in the table is seen.
@@ -45,6 +49,9 @@ export function Candidates(props: {
     <section class="panel">
       <h2>{t.candidates.title}</h2>
       <p class="faint">{t.candidates.help}</p>
+      <p class="row">
+        <AxesChoice axes={axes} onChange={setAxes} />
+      </p>
       <Chart
         label={t.scatter.chart}
         option={option}
@@ -140,7 +147,7 @@ function columnsOf(
       ),
       value: (row) => row.plan?.rank ?? null,
     },
-    figure("step", t.step, (row) => row.figures.step_time_ns, duration),
+    measured("time", "step", t.step, (row) => row.figures.step_time_ns),
     figure("tokens", t.tokens, (row) => row.figures.tokens_per_s),
     figure(
       "mfu",
@@ -148,8 +155,8 @@ function columnsOf(
       (row) => row.figures.mfu,
       (value) => percent(value, 1),
     ),
-    figure("peak", t.peak, (row) => row.figures.peak_bytes, bytes),
-    figure("headroom", t.headroom, (row) => row.figures.headroom_bytes, bytes),
+    measured("bytes", "peak", t.peak, (row) => row.figures.peak_bytes, "memory"),
+    measured("bytes", "headroom", t.headroom, (row) => row.figures.headroom_bytes, "memory"),
     { id: "fits", title: t.fits, cell: (row) => yesNo(row.fits), value: (row) => row.fits },
     figure("gpus", t.gpus, (row) => row.figures.devices),
     ...degrees,

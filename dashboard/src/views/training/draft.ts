@@ -1,9 +1,6 @@
 /** The request of a pipeline schedule for a plan, as the form for new plans takes it over. */
 
-export interface Draft {
-  kind: "pipeline";
-  body: Record<string, unknown>;
-}
+import type { Draft } from "../../draft";
 
 /** The plan's `training` on the model and the cluster that were asked for; null where these are
  * not known. */

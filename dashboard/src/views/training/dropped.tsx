@@ -1,9 +1,9 @@
 import { useMemo } from "preact/hooks";
-import { SortableTable } from "../../components/sortable-table";
-import { bytes, duration, number } from "../../format";
+import { BarChart } from "../../charts/bar-chart";
+import { measured, SortableTable } from "../../components/sortable-table";
+import { number } from "../../format";
 import { texts } from "../../i18n";
-import { BarChart } from "../sharding/bar-chart";
-import { known } from "../sharding/facts";
+import { ruleWhy, serviceName } from "../../i18n/service-text";
 import { droppedRules } from "./dropped-rules";
 import type { Dropped, Searched } from "./types";
 
@@ -14,9 +14,8 @@ export function DroppedPanel(props: { searched: Searched; examples: readonly Dro
   const rules = useMemo(() => droppedRules(searched), [searched]);
   const bars = useMemo(
     () => ({
-      categories: rules.map((rule) => rule.rule),
+      categories: rules.map((rule) => serviceName("rule", rule.rule)),
       series: [{ name: t.configurations, values: rules.map((rule) => rule.count) }],
-      unit: "other" as const,
       format: (value: number) => number(value),
     }),
     [rules, t],
@@ -36,7 +35,12 @@ export function DroppedPanel(props: { searched: Searched; examples: readonly Dro
           <SortableTable
             caption={t.rules}
             columns={[
-              { id: "rule", title: t.rule, cell: (row) => row.rule, value: (row) => row.rule },
+              {
+                id: "rule",
+                title: t.rule,
+                cell: (row) => serviceName("rule", row.rule),
+                value: (row) => row.rule,
+              },
               {
                 id: "count",
                 title: t.configurations,
@@ -44,7 +48,7 @@ export function DroppedPanel(props: { searched: Searched; examples: readonly Dro
                 value: (row) => row.count,
                 numeric: true,
               },
-              { id: "why", title: t.why, cell: (row) => row.why },
+              { id: "why", title: t.why, cell: (row) => ruleWhy(row.rule, row.why) },
             ]}
             rows={rules}
             rowKey={(row) => row.rule}
@@ -71,29 +75,33 @@ function Examples(props: { examples: readonly Dropped[] }) {
             cell: (row) => row.configuration,
             value: (row) => row.configuration,
           },
-          { id: "rule", title: t.rule, cell: (row) => row.rule, value: (row) => row.rule },
           {
-            id: "bound",
-            title: t.bound,
-            cell: (row) => known(row.bound_ns, duration) ?? "–",
-            value: (row) => row.bound_ns ?? null,
-            numeric: true,
+            id: "rule",
+            title: t.rule,
+            cell: (row) => serviceName("rule", row.rule),
+            value: (row) => row.rule,
           },
+          measured<Dropped & { index: number }>("time", "bound", t.bound, (row) => row.bound_ns),
+          measured<Dropped & { index: number }>(
+            "bytes",
+            "needs",
+            t.needs,
+            (row) => row.bytes,
+            "memory",
+          ),
+          measured<Dropped & { index: number }>(
+            "bytes",
+            "of",
+            t.of,
+            (row) => row.limit_bytes,
+            "memory",
+          ),
           {
-            id: "needs",
-            title: t.needs,
-            cell: (row) => known(row.bytes, bytes) ?? "–",
-            value: (row) => row.bytes ?? null,
-            numeric: true,
+            id: "detail",
+            title: t.detail,
+            cell: (row) =>
+              row.detail ? <span lang="en">{row.detail}</span> : ruleWhy(row.rule, row.why),
           },
-          {
-            id: "of",
-            title: t.of,
-            cell: (row) => known(row.limit_bytes, bytes) ?? "–",
-            value: (row) => row.limit_bytes ?? null,
-            numeric: true,
-          },
-          { id: "detail", title: t.detail, cell: (row) => row.detail ?? row.why },
         ]}
         rows={rows}
         rowKey={(row) => String(row.index)}

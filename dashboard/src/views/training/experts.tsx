@@ -1,11 +1,11 @@
 import { useMemo } from "preact/hooks";
+import { BarChart } from "../../charts/bar-chart";
+import { Assumptions } from "../../components/basis";
+import { Fact, known } from "../../components/fact";
 import { SortableTable } from "../../components/sortable-table";
 import { duration, number, percent } from "../../format";
 import { texts } from "../../i18n";
 import { ranges } from "../../number-runs";
-import { BarChart } from "../sharding/bar-chart";
-import { Assumptions } from "../sharding/basis";
-import { Fact, known } from "../sharding/facts";
 import type { ExpertLayers, Experts } from "./types";
 
 /** Which experts lie on which device, and how much work each device has of them. */
@@ -36,7 +36,7 @@ export function ExpertsPanel(props: { experts: Experts }) {
       {experts.layers.map((group) => (
         <ExpertGroup key={group.layers.join()} group={group} />
       ))}
-      <Assumptions assumptions={experts.basis ?? []} />
+      <Assumptions assumptions={experts.basis ?? []} isPart />
     </section>
   );
 }
@@ -48,7 +48,6 @@ function ExpertGroup(props: { group: ExpertLayers }) {
     () => ({
       categories: group.load_of_device.map((_, device) => t.deviceName(device)),
       series: [{ name: t.load, values: group.load_of_device }],
-      unit: "other" as const,
       format: (value: number) => number(value, 2),
       limit: { value: 1, name: t.even },
     }),

@@ -2,13 +2,14 @@
 
 import { useMemo } from "preact/hooks";
 import type { PlanSource } from "../../api/source";
+import { WithContents } from "../../components/contents";
 import { Empty } from "../../components/states";
 import { texts } from "../../i18n";
 import "../../styles/training.css";
+import { Assumptions, Warnings } from "../../components/basis";
+import { ProvenancePanel } from "../../components/provenance";
 import { PipelinePlan } from "../pipeline";
 import { ShardingResultView } from "../sharding";
-import { Assumptions, Warnings } from "../sharding/basis";
-import { ProvenancePanel } from "../sharding/provenance";
 import { Candidates } from "./candidates";
 import { candidatesOf } from "./candidates-data";
 import { TrainingCertificatePanel } from "./certificate";
@@ -70,13 +71,18 @@ function BestParts(props: { best: Best; source: PlanSource }) {
       {best.schedule && (
         <section class="train-part">
           <h2>{t.schedule.title}</h2>
-          <PipelinePlan source={source} result={best.schedule} />
+          <p class="faint">{t.schedule.gapHelp}</p>
+          <WithContents isPart>
+            <PipelinePlan source={source} result={best.schedule} />
+          </WithContents>
         </section>
       )}
       {best.sharding && (
         <section class="train-part">
           <h2>{t.sharding.title}</h2>
-          <ShardingResultView result={best.sharding} />
+          <WithContents isPart>
+            <ShardingResultView result={best.sharding} />
+          </WithContents>
         </section>
       )}
     </>

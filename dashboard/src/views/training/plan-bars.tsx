@@ -1,10 +1,9 @@
 /** A plan's step time and memory as stacked bars. */
 
 import { useMemo } from "preact/hooks";
-import { bytes, duration } from "../../format";
+import { BarChart } from "../../charts/bar-chart";
 import { texts } from "../../i18n";
 import { chartColours, isDark } from "../../palette";
-import { BarChart } from "../sharding/bar-chart";
 import { memoryPart, STEP_PARTS, stepPart, usedMemoryParts } from "./parts";
 import type { RankMemory, StepTime } from "./types";
 
@@ -18,8 +17,7 @@ export function StepBars(props: { title: string; step: StepTime }) {
         name: t.parts[part],
         values: [stepPart(step, part)],
       })),
-      unit: "other" as const,
-      format: duration,
+      measure: "time" as const,
     }),
     [step, t],
   );
@@ -34,15 +32,14 @@ export function MemoryBars(props: { title: string; ranks: readonly RankMemory[];
     // There are more parts than colours: those at the end are hatched.
     const palette = colours.series;
     return {
-      categories: ranks.map((rank) => t.rank(rank.rank)),
+      categories: ranks.map((rank) => t.device(rank.rank)),
       series: usedMemoryParts(ranks).map((part, index) => ({
         name: t.parts[part],
         values: ranks.map((rank) => memoryPart(rank, part)),
         colour: palette[index % palette.length] ?? colours.text,
         isHatched: index >= palette.length,
       })),
-      unit: "bytes" as const,
-      format: bytes,
+      measure: "bytes" as const,
       limit: { value: limit, name: t.limit },
     };
   }, [ranks, limit, t, colours]);

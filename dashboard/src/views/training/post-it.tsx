@@ -1,7 +1,6 @@
 import { CopyButton } from "../../components/copy-button";
+import { draftAddress, leaveDraft } from "../../draft";
 import { texts } from "../../i18n";
-import { href } from "../../route";
-import { store } from "../../storage";
 import { draftOf } from "./draft";
 
 /** The plan's `training`, to copy or to plan a schedule for. */
@@ -17,11 +16,7 @@ export function PostIt(props: {
       <h3>{t.title}</h3>
       <p class="row">
         {draft && (
-          <a
-            href={href(["new"], { draft: "1" })}
-            title={t.linkHelp}
-            onClick={() => store("session", "loadmaster-draft", JSON.stringify(draft))}
-          >
+          <a href={draftAddress()} title={t.linkHelp} onClick={() => leaveDraft(draft)}>
             {t.link}
           </a>
         )}

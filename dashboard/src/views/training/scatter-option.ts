@@ -1,9 +1,9 @@
 import type { EChartsCoreOption } from "echarts/core";
-import { bytes, duration, number } from "../../format";
+import { axisWriter, linearAxis, logAxis, markLabel, markText } from "../../charts/axes";
+import { paretoFront, stepLine } from "../../charts/pareto";
+import { tooltip, tooltipElement } from "../../charts/tooltip";
+import { number, scaleOf } from "../../format";
 import type { ChartColours } from "../../palette";
-import { bytesAxis, markLabel, withoutZeros } from "../sharding/bytes-axis";
-import { isWide } from "../sharding/front-data";
-import { tooltip, tooltipElement } from "../sharding/tooltip";
 import { type Candidate, configurationText } from "./candidates-data";
 
 export type ScatterSeries = "best" | "plans" | "pareto" | "exceeds";
@@ -14,6 +14,9 @@ export interface ScatterTexts {
   gpus: string;
   plan: string;
   limit: string;
+  /** The front as a line, and which of them is on how many GPUs. */
+  front: string;
+  listedFront: string;
   onGpus: (count: string) => string;
   series: Record<ScatterSeries, string>;
 }
@@ -27,35 +30,35 @@ export function seriesOf(candidate: Candidate): ScatterSeries {
   return candidate.isBest ? "best" : candidate.plan ? "plans" : "pareto";
 }
 
-/** Step time to the right, memory upwards; the limit is a line. */
+/** Step time to the right, memory upwards; the limit is a line, and so is the Pareto front. */
 export function scatterOption(
   candidates: readonly Candidate[],
   selected: string | null,
+  isLogarithmic: boolean,
   t: ScatterTexts,
   colours: ChartColours,
 ): EChartsCoreOption {
   const limit = candidates[0]?.figures.limit_bytes ?? null;
-  const peaks = candidates.map((one) => one.figures.peak_bytes);
-  // In the unit of the marks, which are round numbers of it.
-  const unit = timeUnit(candidates);
-  const place = (one: Candidate) => [one.figures.step_time_ns / unit, one.figures.peak_bytes];
   const marked = candidates.find((one) => one.key === selected);
   const looks = looksOf(colours);
   const name = { nameLocation: "middle", nameTextStyle: { color: colours.faintText } };
-  const lines = { splitLine: { lineStyle: { color: colours.grid } } };
+  const axes = isLogarithmic
+    ? logAxes(candidates, limit, colours)
+    : linearAxes(candidates, limit, colours);
+  const fronts = frontLines(candidates);
+  const lineName = candidates.some((one) => one.isPareto) ? t.front : t.listedFront;
   return {
     grid: { left: 30, right: 64, top: 40, bottom: 34, containLabel: true },
     legend: { type: "scroll", top: 0, left: 0, textStyle: { color: colours.text } },
-    tooltip: tooltip((mark: { data: { candidate: Candidate } }) => tip(mark.data.candidate, t)),
-    xAxis: { ...timeAxis(candidates, unit, colours), ...name, ...lines, name: t.step, nameGap: 30 },
-    yAxis: {
-      ...bytesAxis(Math.max(limit ?? 0, ...peaks), colours),
-      ...name,
-      ...lines,
-      name: t.peak,
-      nameGap: 60,
-    },
+    tooltip: tooltip(colours, tipOf(candidates, t)),
+    xAxis: { ...axes.time, ...name, name: t.step, nameGap: 30 },
+    yAxis: { ...axes.memory, ...name, name: t.peak, nameGap: 60 },
     series: [
+      // All of one name, so that the legend has them once.
+      ...fronts.map(({ gpus, points }) => ({
+        ...stepLine(lineName, colours.accent, points.map(placeOf)),
+        ...(fronts.length > 1 ? { endLabel: gpusLabel(gpus, t, colours) } : {}),
+      })),
       ...ORDER.map((series) => ({
         type: "scatter",
         name: t.series[series],
@@ -64,74 +67,101 @@ export function scatterOption(
         itemStyle: { color: looks[series].colour, borderColor: colours.surface, borderWidth: 1 },
         data: candidates
           .filter((one) => seriesOf(one) === series)
-          .map((candidate) => ({ value: place(candidate), candidate })),
+          .map((candidate) => ({ value: placeOf(candidate), candidate })),
       })).filter((series) => series.data.length > 0),
-      ...frontLines(candidates).map(({ gpus, points }) => ({
-        type: "line",
-        symbol: "none",
-        silent: true,
-        z: 1,
-        lineStyle: { color: colours.faintText, width: 1, type: "dotted" },
-        data: points.map(place),
-        endLabel: {
-          show: true,
-          color: colours.faintText,
-          distance: 6,
-          formatter: t.onGpus(number(gpus)),
-        },
-      })),
       {
         type: "scatter",
         symbol: "circle",
         symbolSize: 22,
         silent: true,
         itemStyle: { color: "transparent", borderColor: colours.accent, borderWidth: 3 },
-        data: marked ? [place(marked)] : [],
+        data: marked ? [placeOf(marked)] : [],
         ...(limit === null ? {} : { markLine: limitLine(limit, t.limit, colours) }),
       },
     ],
   };
 }
 
-/** The Pareto front of each number of GPUs, where there are several, by step time. */
+/** The Pareto front of each number of GPUs by step time: of the answer where it has one, else of
+ * the plans that are listed. Only plans that fit are on it. */
 export function frontLines(candidates: readonly Candidate[]) {
-  const byGpus = new Map<number, Candidate[]>();
-  for (const candidate of candidates) {
-    if (candidate.isPareto) {
-      const gpus = candidate.figures.devices;
-      byGpus.set(gpus, [...(byGpus.get(gpus) ?? []), candidate]);
+  const hasFront = candidates.some((one) => one.isPareto);
+  const eligible = candidates.filter((one) => one.fits && (one.isPareto || !hasFront));
+  const gpus = [...new Set(eligible.map((one) => one.figures.devices))];
+  return gpus
+    .map((count) => ({
+      gpus: count,
+      points: paretoFront(
+        eligible.filter((one) => one.figures.devices === count),
+        placeOf,
+      ),
+    }))
+    .filter((front) => front.points.length > 1);
+}
+
+function placeOf({ figures }: Candidate): [number, number] {
+  return [figures.step_time_ns, figures.peak_bytes];
+}
+
+function gpusLabel(gpus: number, t: ScatterTexts, colours: ChartColours) {
+  return {
+    show: true,
+    color: colours.faintText,
+    distance: 6,
+    formatter: t.onGpus(number(gpus)),
+  };
+}
+
+function tipOf(candidates: readonly Candidate[], t: ScatterTexts) {
+  const writeTime = axisWriter("time", times(candidates));
+  const writeBytes = axisWriter("bytes", peaks(candidates));
+  return (mark: { data: { candidate?: Candidate } }): HTMLElement | null => {
+    const { candidate } = mark.data;
+    if (!candidate) {
+      return null;
     }
-  }
-  if (byGpus.size < 2) {
-    return [];
-  }
-  return [...byGpus].map(([gpus, points]) => ({
-    gpus,
-    points: points.sort((a, b) => a.figures.step_time_ns - b.figures.step_time_ns),
-  }));
+    const { figures, plan } = candidate;
+    const title = plan ? `${plan.rank}: ${configurationText(figures)}` : configurationText(figures);
+    return tooltipElement(title, [
+      [t.step, writeTime(figures.step_time_ns)],
+      [t.peak, writeBytes(figures.peak_bytes)],
+      [t.gpus, number(figures.devices)],
+    ]);
+  };
 }
 
-function tip(candidate: Candidate, t: ScatterTexts): HTMLElement {
-  const { figures, plan } = candidate;
-  const title = plan ? `${plan.rank}: ${configurationText(figures)}` : configurationText(figures);
-  return tooltipElement(title, [
-    [t.step, duration(figures.step_time_ns)],
-    [t.peak, bytes(figures.peak_bytes)],
-    [t.gpus, number(figures.devices)],
-  ]);
+function times(candidates: readonly Candidate[]): number[] {
+  return candidates.map((one) => one.figures.step_time_ns);
 }
 
-function timeAxis(candidates: readonly Candidate[], unit: number, colours: ChartColours) {
-  const axisLabel = markLabel((value) => withoutZeros(duration(value * unit)), colours);
-  return isWide(candidates.map((one) => one.figures.step_time_ns))
-    ? { type: "log" as const, logBase: 2, axisLabel }
-    : { type: "value" as const, scale: true, axisLabel };
+function peaks(candidates: readonly Candidate[]): number[] {
+  return candidates.map((one) => one.figures.peak_bytes);
 }
 
-/** The largest unit of time that is not longer than all steps, in nanoseconds. */
-function timeUnit(candidates: readonly Candidate[]): number {
-  const longest = Math.max(0, ...candidates.map((one) => one.figures.step_time_ns));
-  return [1e9, 1e6, 1e3].find((unit) => longest >= unit) ?? 1;
+function logAxes(candidates: readonly Candidate[], limit: number | null, colours: ChartColours) {
+  const [steps, sizes] = [times(candidates), [...peaks(candidates), ...(limit ? [limit] : [])]];
+  return {
+    time: logAxis("time", steps, Math.min(...steps), colours),
+    memory: logAxis("bytes", sizes, Math.min(...sizes), colours),
+  };
+}
+
+/** Times begin where the fastest plan is, memory at nothing. */
+function linearAxes(candidates: readonly Candidate[], limit: number | null, colours: ChartColours) {
+  const scale = scaleOf("time", times(candidates));
+  const splitLine = { lineStyle: { color: colours.grid } };
+  return {
+    time: {
+      type: "value" as const,
+      scale: true,
+      splitLine,
+      axisLabel: markLabel((value) => markText(value, scale), colours),
+    },
+    memory: {
+      ...linearAxis("bytes", Math.max(limit ?? 0, ...peaks(candidates)), colours),
+      splitLine,
+    },
+  };
 }
 
 function limitLine(limit: number, name: string, colours: ChartColours) {

@@ -1,5 +1,5 @@
-import { type Column, SortableTable } from "../../components/sortable-table";
-import { bytes, duration, number, percent } from "../../format";
+import { type Column, measured, SortableTable } from "../../components/sortable-table";
+import { number, percent } from "../../format";
 import { texts } from "../../i18n";
 import { memoryPart, STEP_PARTS, type StepPart, stepPart, usedMemoryParts } from "./parts";
 import { MemoryBars, StepBars } from "./plan-bars";
@@ -48,13 +48,7 @@ function StepTable(props: { step: StepTime }) {
           cell: (part) => t.parts[part],
           value: (part) => t.parts[part],
         },
-        {
-          id: "time",
-          title: t.time,
-          cell: (part) => duration(stepPart(step, part)),
-          value: (part) => stepPart(step, part),
-          numeric: true,
-        },
+        measured("time", "time", t.time, (part) => stepPart(step, part)),
         {
           id: "share",
           title: t.share,
@@ -77,7 +71,7 @@ function MemoryTable(props: { ranks: readonly RankMemory[] }) {
     id: string,
     title: string,
     value: (rank: RankMemory) => number,
-    format: (value: number) => string = bytes,
+    format: (value: number) => string,
   ): Column<RankMemory> => ({
     id,
     title,
@@ -89,7 +83,7 @@ function MemoryTable(props: { ranks: readonly RankMemory[] }) {
     <SortableTable
       caption={t.table}
       columns={[
-        figure("rank", t.rankColumn, (rank) => rank.rank, number),
+        figure("rank", t.deviceColumn, (rank) => rank.rank, number),
         figure("layers", t.layers, (rank) => rank.layers, number),
         figure(
           "inFlight",
@@ -97,13 +91,26 @@ function MemoryTable(props: { ranks: readonly RankMemory[] }) {
           (rank) => rank.micro_batches_in_flight,
           (value) => number(value, 1),
         ),
-        figure("total", t.total, (rank) => rank.total_bytes),
-        figure("headroom", t.headroom, (rank) => rank.headroom_bytes),
+        measured<RankMemory>("bytes", "total", t.total, (rank) => rank.total_bytes, "memory"),
+        measured<RankMemory>(
+          "bytes",
+          "headroom",
+          t.headroom,
+          (rank) => rank.headroom_bytes,
+          "memory",
+        ),
         ...usedMemoryParts(ranks).map((part) =>
-          figure(part, t.parts[part], (rank) => memoryPart(rank, part)),
+          measured<RankMemory>("bytes", part, t.parts[part], (rank) => memoryPart(rank, part)),
         ),
         ...(ranks.some((rank) => rank.offloaded_bytes)
-          ? [figure("offloaded", t.offloaded, (rank) => rank.offloaded_bytes ?? 0)]
+          ? [
+              measured<RankMemory>(
+                "bytes",
+                "offloaded",
+                t.offloaded,
+                (rank) => rank.offloaded_bytes ?? 0,
+              ),
+            ]
           : []),
       ]}
       rows={ranks}

@@ -21,12 +21,14 @@ from planner.pipeline.classic.rows import (
     NOT_REACHED,
     TOO_LARGE,
     ClassicRow,
+    Shortage,
     comparison_rows,
     row_document,
 )
 from planner.pipeline.documents import problem_to_document, read_problem
 from planner.pipeline.problem import PipelineProblem
 from planner.pipeline.verify import verify
+from planner.sizes import GIB
 from tests import referee
 from tests.problems import problems, uniform_problem
 
@@ -162,9 +164,32 @@ def test_three_rounds_are_interleaved_as_posted() -> None:
 def test_out_of_memory_names_device_bytes_and_limit() -> None:
     row = by_name(uniform_problem(limit=8))["1F1B"]
     assert not row.fits
-    assert row.reason == "out of memory: device 0 needs 16 bytes and has 8"
+    assert row.reason == (
+        "out of memory: device 0 needs 16 bytes and has 8 bytes, 8 bytes too little"
+    )
     assert row.schedule is not None
-    assert row_document(row)["fits"] is False
+    document = row_document(row)
+    assert document["fits"] is False
+    assert document["shortage"] == {
+        "device": 0,
+        "host": None,
+        "needed_bytes": 16,
+        "limit_bytes": 8,
+    }
+
+
+def test_sizes_of_a_shortage_are_said_in_gib_and_given_in_bytes() -> None:
+    limit = 3 * GIB
+    row = by_name(uniform_problem(activation_bytes=GIB, weight_grad_bytes=0, limit=limit))["1F1B"]
+    assert row.reason == (
+        "out of memory: device 0 needs 4.00 GiB and has 3.00 GiB, 1.00 GiB too little"
+    )
+    assert row.shortage == Shortage(0, None, 4 * GIB, limit)
+
+
+def test_a_row_that_lacks_no_memory_has_no_shortage() -> None:
+    for row in by_name(uniform_problem()).values():
+        assert row_document(row)["shortage"] is None
 
 
 def test_fused_backward_is_said() -> None:

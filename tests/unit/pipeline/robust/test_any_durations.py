@@ -274,7 +274,7 @@ def test_a_late_offload_without_waits_is_out_of_memory() -> None:
     (violation,) = verify_any_durations(problem, schedule)
     assert str(violation) == (
         "out of memory under other durations: device 0: 12 bytes may be in use when F of stage 0, "
-        "micro-batch 2 starts, limit 8"
+        "micro-batch 2 starts, limit 8 bytes"
     )
 
 

@@ -19,7 +19,7 @@ from planner.pipeline.timing import orders_of, schedule_from_ops, time_orders
 from tests.problems import problems, uniform_problem
 from tests.random_schedules import random_schedule
 
-TITLE = Title("Loadmaster", "as_posted", True, None, None)
+TITLE = Title("Loadmaster", "as_posted", True, None, None, None)
 Op = tuple[str, int, int]
 
 

@@ -74,7 +74,7 @@ def test_counts_that_cannot_be_equal() -> None:
 def test_a_device_without_room_for_its_experts() -> None:
     room = (4, 4, 3, 4)
     group = replace(group_of(4), memory_bytes=tuple(count * 10**9 for count in room))
-    message = "4 experts .of 2 layers. take 4,000,000,000 bytes, and device 2 .* room for 3 of them"
+    message = "4 experts .of 2 layers. take 3.73 GiB, and device 2 .* room for 3 of them"
     with pytest.raises(SpecError, match=message) as caught:
         problem_of(8, 2, group=group).layers()
     assert "Raise expert_parallel" in caught.value.remedy

@@ -1,0 +1,1 @@
+"""From files of other tools to what the service takes. Standard library only."""

@@ -1,0 +1,1 @@
+"""Plans as batch scripts of Slurm."""

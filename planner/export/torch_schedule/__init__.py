@@ -1,0 +1,1 @@
+"""Schedules with offloads and reloads for the runner `client.torch_runner` (JSON)."""
