@@ -31,6 +31,7 @@ from client.posting import plan_command, shard_command, solve_command
 from client.profiling import profile_command
 from client.progress import describe
 from client.report import report_command
+from client.slurm import slurm_command
 from client.solving import finish, stored_answer, terminal
 from embedded.errors import StartError
 from embedded.supervisor import DEFAULT_HOST, DEFAULT_PORT, ServeOptions, serve
@@ -155,6 +156,7 @@ main.add_command(batch_command)
 main.add_command(estimate_command)
 main.add_command(report_command)
 main.add_command(export_command)
+main.add_command(slurm_command)
 main.add_command(formats_command)
 main.add_command(extract_command)
 main.add_command(profile_command)

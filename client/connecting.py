@@ -23,23 +23,30 @@ LOOPBACK = ("127.0.0.1", "::1")
 def connect(server: str) -> Service:
     """The service at this address. Its first answer counts: who sits at a terminal can try again.
 
-    The key is the one in the file of `--api-key-file`, in the variable LOADMASTER_API_KEY, or in
-    the token file of the service that runs on this machine.
+    The key is that of `access`.
     """
+    address, key = access(server)
+    return Service(address, api_key=key, retries=NO_RETRIES)
+
+
+def access(server: str) -> tuple[str, str | None]:
+    """Where to ask the service at this address, and the key for it: the one in the file of
+    `--api-key-file`, in the variable LOADMASTER_API_KEY, or in the token file of the service that
+    runs on this machine; None without any."""
     context = click.get_current_context(silent=True)
     file = None if context is None else context.meta.get(KEY_FILE)
     if file is not None:
-        return Service(server, api_key=_read(file), retries=NO_RETRIES)
+        return server, _read(file)
     key = os.environ.get("LOADMASTER_API_KEY")
     if key:
-        return Service(server, api_key=key, retries=NO_RETRIES)
+        return server, key
     folder = Path(os.environ.get("LOADMASTER_DATA_DIR") or DEFAULT_DATA_DIR)
     url = read_holder(folder).get("url")
     if not isinstance(url, str) or not _is_same_service(server, url):
-        return Service(server, retries=NO_RETRIES)
+        return server, None
     # At the address that the service wrote there: `localhost` has several, and at another one
     # somebody else of this machine may listen for its token.
-    return Service(url, api_key=_token_in(folder), retries=NO_RETRIES)
+    return url, _token_in(folder)
 
 
 def _read(file: Path) -> str:

@@ -32,9 +32,10 @@ def _unrolled(graph: GraphRecord, holder: dict[Value, OperatorRecord]) -> list[s
             times[parameter.source, operator.module, operator.kind] += 1
     for (_, module, _), count in times.items():
         calls[module] = max(calls[module], count)
+    loops = {module: count for module, count in calls.items() if count > 1}
     return [
         f"{module or 'model'} runs {count} times on the same weights: the loop is written out, "
         "and its operators share them."
-        for module, count in calls.items()
-        if count > 1
+        for module, count in loops.items()
+        if not any(module.startswith(f"{outer}.") for outer in loops)
     ]

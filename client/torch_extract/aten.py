@@ -258,4 +258,6 @@ READERS: Mapping[str, Reader] = {
     "mT": _last_two,
     "_grouped_mm": _grouped,
     "grouped_mm": _grouped,
+    # transformers' own where PyTorch has no kernel for the dtype.
+    "grouped_mm_fallback": _grouped,
 }

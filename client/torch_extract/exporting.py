@@ -23,6 +23,9 @@ BRANCH_REMEDY = (
     "Decide it outside of the model, or use torch.where on both results, so that the same "
     "operators run whatever the data."
 )
+EXPERTS_REMEDY = (
+    "Run the experts as grouped products, in transformers with experts_implementation='grouped_mm'."
+)
 
 
 def export_module(
@@ -92,9 +95,9 @@ def _data_dependent(error: GuardOnDataDependentSymNode, path: str) -> DataDepend
     if found:
         code = text[found.end() :].strip().splitlines()[1].strip()
     operation = f"`{code}`" if code else "an operation"
-    return DataDependent(
-        operation, path, source, "decides by the values of a tensor what runs next.", BRANCH_REMEDY
-    )
+    message = "decides by the values of a tensor what runs next."
+    remedy = EXPERTS_REMEDY if "expert" in path else BRANCH_REMEDY
+    return DataDependent(operation, path, source, message, remedy)
 
 
 def _own_frame(error: BaseException) -> tuple[str, str]:

@@ -49,9 +49,16 @@ def build_model(
     """A model with a language-modelling head, or else without, and its inputs with labels.
 
     An encoder gets the head of masked language modelling. There are no labels without a head.
+    Raises `InputError` for an encoder with a decoder.
     """
     import transformers
 
+    if getattr(config, "is_encoder_decoder", False):
+        raise InputError(
+            "--hf",
+            f"{config.model_type} is an encoder with a decoder.",
+            "Name a factory instead, which returns the model and the inputs of both.",
+        )
     _register_unmasked()
     config.use_cache = False
     heads = [transformers.AutoModelForCausalLM, transformers.AutoModelForMaskedLM]
@@ -59,9 +66,11 @@ def build_model(
         heads.reverse()
     known = [head for head in heads if type(config) in head._model_mapping]
     auto = known[0] if known else transformers.AutoModel
+    own = auto._model_mapping[type(config)]
+    attention = UNMASKED if getattr(own, "_supports_sdpa", True) else "eager"
 
     def make() -> tuple[torch.nn.Module, dict[str, Any]]:
-        model = auto.from_config(config, attn_implementation=UNMASKED)
+        model = auto.from_config(config, attn_implementation=attention)
         model.train()
         tokens = torch.zeros(batch, sequence, dtype=torch.int64)
         inputs = {"input_ids": tokens}

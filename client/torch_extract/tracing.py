@@ -36,10 +36,7 @@ DTYPES = {
     torch.uint8: "int8",
     torch.bool: "bool",
 }
-GIVE_A_BOUND = (
-    "Pad to a fixed size, or mask instead of selecting; of experts, choose an implementation with "
-    "grouped products (transformers: experts_implementation='grouped_mm')."
-)
+GIVE_A_BOUND = "Pad to a fixed size, or mask instead of selecting."
 
 
 def trace_program(program: ExportedProgram, module: torch.nn.Module) -> Trace:

@@ -56,8 +56,12 @@ class Copies(ABC):
         parked.is_released = True
 
     def finish_in(self, parked: Parked) -> None:
-        """What the computation does from here on comes after the copy."""
+        """What the computation does from here on comes after the copy.
+
+        Only from here on may the storages be freed, each as soon as autograd is done with it.
+        """
         self._computation_waits(parked.copied_in)
+        parked.storages = ()
 
     @abstractmethod
     def synchronize(self) -> None:

@@ -48,11 +48,6 @@ export function number(value: number, digits = 0, leastDigits = digits): string 
   return format.format(value);
 }
 
-/** A time in milliseconds to the microsecond, as the command line has it. */
-export function milliseconds(ns: number): string {
-  return `${number(ns / 1e6, 3)} ms`;
-}
-
 /** A time in the unit that suits it, with about four figures. */
 export function duration(ns: number): string {
   return written(ns, scaleOf("time", [ns], FIGURES_ALONE));

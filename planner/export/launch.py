@@ -27,8 +27,8 @@ LEFT_OUT = (
     "and which of the network's adapters are to be used."
 )
 TIER_WORDS = {
-    Tier.NODE: "inside a node",
-    Tier.RACK: "inside a rack",
+    Tier.NODE: "within a node",
+    Tier.RACK: "across nodes",
     Tier.ACROSS_RACKS: "across racks",
 }
 ADAPTERS = ("NCCL_IB_HCA", "NCCL_SOCKET_IFNAME")
@@ -123,7 +123,7 @@ class Launch:
                 if (count := reach[tier])
             ]
             if groups:
-                yield f"Groups that reach no farther than {TIER_WORDS[tier]}: {', '.join(groups)}."
+                yield f"Groups {TIER_WORDS[tier]}: {', '.join(groups)}."
 
 
 def launch_of(source: Source) -> Launch:

@@ -32,11 +32,12 @@ plan_file() {{
 # The key goes over standard input: others on the machine can read command lines.
 fetch() {{
   plan_file "$1"
+  job={job}
   part=$LOADMASTER_PLAN_DIR/.$file.${{SLURM_JOB_ID:-$$}}
   {{ [ -z "${{LOADMASTER_API_KEY:-}}" ] ||
     printf 'Authorization: Bearer %s\\n' "$LOADMASTER_API_KEY"; }} |
     curl --fail --silent --show-error --retry 8 --retry-connrefused --max-time 120 \\
-      --header @- --output "$part" "$LOADMASTER_SERVER/v1/jobs/"{job}"/$path"
+      --header @- --output "$part" "$LOADMASTER_SERVER/v1/jobs/$job/$path"
   found=$(sha256sum < "$part" | cut -d ' ' -f 1)
   if [ "$found" != "${{sum:-$found}}" ]; then
     echo "error: $file is not the plan that this was written for: export it anew." >&2

@@ -7,13 +7,11 @@ from collections.abc import Iterable, Mapping
 from planner.errors import CannotExport
 from planner.export.chrome_trace import BEST_CHROME_TRACE, CHROME_TRACE
 from planner.export.format import Format, Source
-from planner.export.frameworks.accelerate_yaml import ACCELERATE_YAML
-from planner.export.frameworks.deepspeed_json import DEEPSPEED_JSON
-from planner.export.frameworks.megatron_args import MEGATRON_ARGS
-from planner.export.frameworks.nemo_automodel_yaml import NEMO_AUTOMODEL_YAML
-from planner.export.frameworks.torchtitan_config import TORCHTITAN_CONFIG
-from planner.export.frameworks.torchtitan_toml import TORCHTITAN_TOML
+from planner.export.frameworks.formats import FRAMEWORKS
 from planner.export.gantt_svg import BEST_GANTT_SVG, GANTT_SVG
+from planner.export.kubernetes.jobset import JOBSET
+from planner.export.kubernetes.pytorchjob import PYTORCHJOB
+from planner.export.kubernetes.trainjob import TRAINJOB
 from planner.export.plans_csv import PLANS_CSV
 from planner.export.schedule_csv import BEST_SCHEDULE_CSV, SCHEDULE_CSV
 from planner.export.sharding_csv import SHARDING_CSV
@@ -21,19 +19,21 @@ from planner.export.sharding_targets.deepspeed_autotp import DEEPSPEED_AUTOTP
 from planner.export.sharding_targets.dtensor_json import DTENSOR_JSON
 from planner.export.sharding_targets.megatron_flags import MEGATRON_FLAGS
 from planner.export.sharding_targets.transformers_tp_plan import TRANSFORMERS_TP_PLAN
+from planner.export.slurm.script import SLURM
 from planner.export.torch_csv.write import BEST_TORCH_CSV, TORCH_CSV
 from planner.export.torch_schedule.write import BEST_TORCH_SCHEDULE, TORCH_SCHEDULE
 
-FRAMEWORKS = (
-    MEGATRON_ARGS,
-    DEEPSPEED_JSON,
-    ACCELERATE_YAML,
-    TORCHTITAN_TOML,
-    TORCHTITAN_CONFIG,
-    NEMO_AUTOMODEL_YAML,
-)
+SCHEDULERS = (SLURM, JOBSET, PYTORCHJOB, TRAINJOB)
 FORMATS: Mapping[str, tuple[Format, ...]] = {
-    "pipeline": (SCHEDULE_CSV, CHROME_TRACE, GANTT_SVG, TORCH_CSV, TORCH_SCHEDULE, *FRAMEWORKS),
+    "pipeline": (
+        SCHEDULE_CSV,
+        CHROME_TRACE,
+        GANTT_SVG,
+        TORCH_CSV,
+        TORCH_SCHEDULE,
+        *FRAMEWORKS,
+        *SCHEDULERS,
+    ),
     "sharding": (
         SHARDING_CSV,
         DTENSOR_JSON,
@@ -49,6 +49,7 @@ FORMATS: Mapping[str, tuple[Format, ...]] = {
         BEST_TORCH_CSV,
         BEST_TORCH_SCHEDULE,
         *FRAMEWORKS,
+        *SCHEDULERS,
     ),
 }
 

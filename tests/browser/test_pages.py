@@ -65,14 +65,26 @@ def test_page(look: Look, jobs: Mapping[str, str], name: str, scheme: str) -> No
 
 
 @pytest.mark.parametrize("name", ["jobs", "new", "pipeline", "sharding", "training", "compare"])
-def test_at_twice_the_size_nothing_is_cut_off(
-    look: Look, jobs: Mapping[str, str], name: str
+@pytest.mark.parametrize("width", [1440, 720])  # The second is what the first shows at 200 %.
+def test_the_page_is_no_wider_than_its_window(
+    look: Look, jobs: Mapping[str, str], name: str, width: int
 ) -> None:
     expect.set_options(timeout=60_000)
-    # What a window of 1440 pixels shows at 200 %.
-    look.page.set_viewport_size({"width": 720, "height": 450})
+    look.page.set_viewport_size({"width": width, "height": width * 5 // 8})
     route, words = addresses(jobs)[name]
     page = look.go(route)
     expect(page.get_by_text(re.compile(words)).first).to_be_visible()
     page.wait_for_timeout(500)
-    assert page.evaluate("document.documentElement.scrollWidth") <= 720
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_the_contents_of_a_long_page_are_reached_by_keys(
+    look: Look, jobs: Mapping[str, str]
+) -> None:
+    expect.set_options(timeout=60_000)
+    page = look.go(f"/jobs/{jobs['training']}")
+    contents = page.get_by_role("navigation", name="On this page").first
+    contents.get_by_role("button", name="What was dropped, and why").press("Enter")
+    heading = page.get_by_role("heading", name="What was dropped, and why")
+    expect(heading).to_be_focused()
+    expect(heading).to_be_in_viewport()

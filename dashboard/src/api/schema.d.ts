@@ -4651,6 +4651,7 @@ export interface operations {
                     "application/json": unknown;
                     "application/toml": unknown;
                     "application/yaml": unknown;
+                    "image/svg+xml": unknown;
                     "text/csv": unknown;
                     "text/x-python": unknown;
                     "text/x-shellscript": unknown;

@@ -1,7 +1,7 @@
 /** What a job of each kind minimises, in words of the same form. */
 
 import type { JobView, ProgressStep } from "../api/types";
-import { bytes, milliseconds } from "../format";
+import { scaleOf, written } from "../format";
 
 export interface Objective {
   best: number | null;
@@ -19,7 +19,7 @@ export function objectiveOf(kind: string, reached: JobView | ProgressStep): Obje
 }
 
 export function objectiveText(value: number, unit: Objective["unit"]): string {
-  return unit === "bytes" ? bytes(value) : milliseconds(value);
+  return written(value, scaleOf(unit === "bytes" ? "bytes" : "time", [value]));
 }
 
 export function isOver(job: JobView): boolean {

@@ -251,6 +251,9 @@ def _pipe_offload_row(problem: PipelineProblem, should_stop: StopCheck) -> Class
             best = timed if best is None else min(best, timed, key=_rank)
     except Interrupted:
         reason = NOT_REACHED
+        if best is not None and shortage(best):
+            # What was not tried may fit.
+            best = None
     except OrderError:
         reason = NONE_FITS
     if best is not None:

@@ -65,3 +65,19 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     (tmp_path / "broken.gz").write_bytes(b"no gzip")
     assert "cannot be read" in run("kineto", tmp_path / "broken.gz").stderr
     assert "takes one file" in run("hf-config", tmp_path / "a", tmp_path / "b").stderr
+
+
+def test_topologies_become_clusters(tmp_path: Path) -> None:
+    (tmp_path / "topology.conf").write_text("SwitchName=a Nodes=n[1-2]\nSwitchName=b Nodes=n[3-4]")
+    result = run("slurm-topology", tmp_path / "topology.conf")
+    assert json.loads(result.stdout) == {"cluster": {"nodes": 4, "nodes_per_rack": 2}}
+    labels = {"nvidia.com/gpu.product": "NVIDIA-H200", "nvidia.com/gpu.count": "8", "rack": "r"}
+    (tmp_path / "nodes.json").write_text(json.dumps({"items": [{"metadata": {"labels": labels}}]}))
+    result = run("kubernetes-nodes", tmp_path / "nodes.json", "--rack-label", "rack")
+    assert json.loads(result.stdout)["cluster"]["gpu"] == "H200-141GB"
+
+
+def test_a_rack_label_is_for_kubernetes_only(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    result = run("slurm-topology", tmp_path / "file", "--rack-label", "rack")
+    assert (result.exit_code, "--rack-label" in result.stderr) == (EXIT_INPUT, True)

@@ -1,8 +1,8 @@
 /** The resolved problem of each placement: what devices have left, stages take, and bounds say. */
 
 import { useState } from "preact/hooks";
-import { type Column, SortableTable } from "../../components/sortable-table";
-import { bytes, duration, milliseconds, number } from "../../format";
+import { type Column, measured, SortableTable } from "../../components/sortable-table";
+import { bytes, duration, number, writerOf } from "../../format";
 import { texts } from "../../i18n";
 import { serviceName } from "../../i18n/service-text";
 import { Assumptions, Fact, SolverOptions } from "./preview-parts";
@@ -20,6 +20,10 @@ export function PipelineResolved(props: { preview: PipelinePreview }) {
   const { placements, static_shortage, assumptions, options } = props.preview;
   const [chosen, setChosen] = useState<string | null>(null);
   const shown = placements.find((entry) => entry.placement === chosen) ?? bestOf(placements);
+  const time = writerOf(
+    "time",
+    placements.map((entry) => entry.lower_bound_ns),
+  );
   const nothingFits = placements.every((entry) => !entry.feasible);
   return (
     <>
@@ -36,7 +40,7 @@ export function PipelineResolved(props: { preview: PipelinePreview }) {
             <Fact title={t.microBatches}>{number(shown.problem.micro_batches)}</Fact>
             <Fact title={t.devices}>{number(shown.problem.devices.length)}</Fact>
             <Fact title={t.bestBound}>
-              {milliseconds(Math.min(...placements.map((entry) => entry.lower_bound_ns)))}
+              {time(Math.min(...placements.map((entry) => entry.lower_bound_ns)))}
             </Fact>
           </dl>
           {placements.length > 1 && (
@@ -48,8 +52,7 @@ export function PipelineResolved(props: { preview: PipelinePreview }) {
               >
                 {placements.map((entry) => (
                   <option key={entry.placement} value={entry.placement}>
-                    {serviceName("placement", entry.placement)} ·{" "}
-                    {milliseconds(entry.lower_bound_ns)}
+                    {serviceName("placement", entry.placement)} · {time(entry.lower_bound_ns)}
                     {entry.feasible ? "" : " ⊘"}
                   </option>
                 ))}
@@ -70,13 +73,7 @@ function Placement(props: { placement: PlacementPreview }) {
   const { placement } = props;
   const columns: Column<PlacementPreview["bounds"][number]>[] = [
     { id: "name", title: t.boundName, cell: (row) => serviceName("bound", row.name) },
-    {
-      id: "value",
-      title: t.value,
-      numeric: true,
-      cell: (row) => milliseconds(row.value_ns),
-      value: (row) => row.value_ns,
-    },
+    measured("time", "value", t.value, (row) => row.value_ns),
   ];
   return (
     <>

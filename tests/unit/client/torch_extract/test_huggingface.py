@@ -10,6 +10,8 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
+from client.errors import InputError  # noqa: E402
+from client.torch_extract.errors import DataDependent  # noqa: E402
 from client.torch_extract.extraction import extract  # noqa: E402
 from client.torch_extract.fakes import build_fake  # noqa: E402
 from client.torch_extract.huggingface import build_model  # noqa: E402
@@ -57,6 +59,38 @@ def test_causal_models_say_so_and_encoders_do_not() -> None:
             own for own in extract(module, inputs).graph["operators"] if own["kind"] == "attention"
         )
         assert attention.get("attributes", {}).get("causal") is causal
+
+
+def test_experts_in_fp32_are_grouped_as_well() -> None:
+    config = CONFIGURATIONS["mixtral"]()
+    module, inputs = build_model(config, batch=2, sequence=8, dtype=torch.float32)
+    assert "experts" in kinds(extract(module, inputs))
+
+
+def test_experts_one_by_one_are_refused_with_the_remedy() -> None:
+    config = CONFIGURATIONS["mixtral"]()
+    config._experts_implementation = "eager"
+    module, inputs = build_model(config, batch=2, sequence=8)
+    with pytest.raises(DataDependent, match="experts_implementation='grouped_mm'") as caught:
+        extract(module, inputs)
+    assert caught.value.module == "model.layers.0.mlp.experts"
+
+
+def test_attention_that_is_written_out_and_shared_layers() -> None:
+    gemma = transformers.Gemma2Config(
+        **SMALL, head_dim=16, num_key_value_heads=2, intermediate_size=128
+    )
+    found = extract(*build_model(gemma, batch=2, sequence=8))
+    assert "softmax" in kinds(found)
+    assert "attention" not in kinds(found)
+    albert = transformers.AlbertConfig(**SMALL, embedding_size=32, intermediate_size=128)
+    notes = extract(*build_model(albert, batch=2, sequence=8)).report["notes"]
+    assert any("runs 3 times on the same weights" in note for note in notes)
+
+
+def test_encoder_with_decoder_is_refused() -> None:
+    with pytest.raises(InputError, match="encoder with a decoder"):
+        build_model(transformers.T5Config(), batch=2, sequence=8)
 
 
 def test_notes_speak_of_all_layers_at_once() -> None:
@@ -148,7 +182,7 @@ def planners_layer(flash: bool) -> dict[str, int]:
 )  # fmt: skip
 @pytest.mark.timeout(600)
 def test_full_size_takes_no_memory_for_weights(config: Any, parameters: int) -> None:
-    module, inputs = build_model(config(), batch=8, sequence=1024)
+    module, inputs = build_model(config(), batch=8, sequence=512)
     found = extract(module, inputs)
     assert found.report["totals"]["parameters"] == parameters
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 1_500_000

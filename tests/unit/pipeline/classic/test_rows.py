@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import given, settings
 
-from planner.pipeline.classic import schedules
+from planner.errors import Interrupted
+from planner.pipeline.classic import rows, schedules
 from planner.pipeline.classic.placement import (
     Placement,
     interleaved,
@@ -25,6 +27,7 @@ from planner.pipeline.classic.rows import (
     comparison_rows,
     row_document,
 )
+from planner.pipeline.classic.schedules import TimedClassic
 from planner.pipeline.documents import problem_to_document, read_problem
 from planner.pipeline.problem import PipelineProblem
 from planner.pipeline.verify import verify
@@ -126,6 +129,20 @@ def test_a_row_that_is_not_reached_says_so() -> None:
         assert not row.fits
         assert row.reason == NOT_REACHED
         assert row_document(row)["makespan_ns"] is None
+
+
+def test_a_family_cut_short_is_not_judged_by_members_that_do_not_fit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    problem = uniform_problem(limit=1, offload_bytes=3, offload_ns=2, reload_ns=2)
+
+    def cut_short(given: PipelineProblem, _: object) -> Iterator[TimedClassic]:
+        yield schedules.one_forward_one_backward_schedule(given)
+        raise Interrupted("the time was up")
+
+    monkeypatch.setattr(rows, "_pipe_offload_family", cut_short)
+    row = by_name(problem)["PipeOffload"]
+    assert (row.schedule, row.fits, row.reason) == (None, False, NOT_REACHED)
 
 
 def test_too_many_operations_for_the_dispatcher(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,1 @@
+"""Plans as manifests for Kubernetes: a JobSet, a PyTorchJob, a TrainJob."""
