@@ -79,11 +79,12 @@ def from_kubernetes_nodes(document: Mapping[str, Any], rack_label: str | None = 
         )
     kinds = Counter(node.gpus for node in nodes)
     gpus = kinds.most_common(1)[0][0]
-    for other in kinds.keys() - {gpus}:
-        notes.append(
-            f"{kinds[other]} nodes with {other.count} x {other.product} are left out: a request "
-            "has equal nodes."
-        )
+    notes += (
+        f"{count} nodes with {other.count} x {other.product} are left out: a request has equal "
+        "nodes."
+        for other, count in kinds.items()
+        if other != gpus
+    )
     chosen = [node for node in nodes if node.gpus == gpus]
     cluster = {
         "gpu": _gpu(gpus, notes),

@@ -45,9 +45,7 @@ def from_slurm_topology(text: str) -> Imported:
 def _leaves(text: str) -> Iterator[Mapping[str, str]]:
     """Name and nodes of switches that have no switches below them, and of blocks."""
     for line in text.replace("\\\n", " ").splitlines():
-        fields = {
-            name.lower(): value for name, value in FIELD.findall(line.partition("#")[0])
-        }
+        fields = {name.lower(): value for name, value in FIELD.findall(line.partition("#")[0])}
         name = fields.get("switchname", fields.get("blockname"))
         if name is not None and "nodes" in fields and "switches" not in fields:
             yield {"name": name, "nodes": fields["nodes"]}

@@ -34,8 +34,6 @@ ScheduleRuntime = _name(_SCHEDULES, "_PipelineScheduleRuntime")
 """Takes any order of operations."""
 RuntimeAction = _name(_SCHEDULES, "_Action")
 ComputationType = _name(_SCHEDULES, "_ComputationType")
-prepare_schedule = _name(_SCHEDULES, "_PipelineScheduleRuntime", "_prepare_schedule_with_comms")
-register_custom_function = _name(_SCHEDULES, "_PipelineScheduleRuntime", "register_custom_function")
 storage_use_count = _name("torch._C", "_storage_Use_Count")
 default_store = _name("torch.distributed.distributed_c10d", "_get_default_store")
 
@@ -46,3 +44,13 @@ SENDS = (
     _name(_SCHEDULES, "_ComputationType", "SEND_F"),
     _name(_SCHEDULES, "_ComputationType", "SEND_B"),
 )
+
+for _method in (
+    *("clear_runtime_states", "forward_one_chunk", "backward_one_chunk"),
+    *("backward_weight_one_chunk", "get_fwd_send_ops", "get_bwd_send_ops"),
+    *("set_local_fwd_input", "set_local_bwd_input"),
+):
+    # `PlannedStage` overrides them: under another name they would not be called.
+    _name("torch.distributed.pipelining", "PipelineStage", _method)
+for _method in ("_prepare_schedule_with_comms", "register_custom_function", "step"):
+    _name(_SCHEDULES, "_PipelineScheduleRuntime", _method)

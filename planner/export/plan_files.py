@@ -79,6 +79,16 @@ def plan_files(source: Source) -> list[PlanFile]:
     return [*files, result, *more]
 
 
+def why_no_schedule(source: Source) -> str | None:
+    """Why the answer is fetched instead of a schedule; None where a schedule is."""
+    schedule = next(_formats(source))
+    part = schedule.part(source.answer)
+    if part is None:
+        return "A schedule: the plan has none, and its answer is fetched instead."
+    reason = schedule.hindrance(part, source)
+    return None if reason is None else f"The schedule; the answer is fetched instead. {reason}"
+
+
 def fetch_function(source: Source, files: Iterable[PlanFile]) -> str:
     """Functions of any POSIX shell: `fetch FORMAT` puts a file into `$LOADMASTER_PLAN_DIR`, from
     `$LOADMASTER_SERVER` with the key in `$LOADMASTER_API_KEY`, whole or not at all."""

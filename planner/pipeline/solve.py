@@ -20,6 +20,7 @@ from planner.pipeline.names import Step, StoppedBy
 from planner.pipeline.portfolio.exact import ExactStep
 from planner.pipeline.portfolio.heuristics import (
     classic_rows,
+    offer_first_if_hurried,
     offer_rows_for_later,
     run_adaoffload,
     start_from_stored,
@@ -74,6 +75,8 @@ class Portfolio:
         if not state.candidates:
             state.reporter.phase("explaining why nothing fits")
             return infeasible_answer(state.spec, shortages, time.monotonic() - state.started)
+        if not state.is_reproducible:
+            offer_first_if_hurried(state)
         state.reporter.phase("lower bounds")
         for candidate in state.candidates:
             state.add_bounds(candidate, lower_bounds(candidate.problem, state.should_stop))

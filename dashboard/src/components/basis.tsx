@@ -28,6 +28,9 @@ export function Assumptions(props: {
 }) {
   const t = texts().common.basis;
   const { assumptions } = props;
+  if (assumptions?.length === 0) {
+    return null;
+  }
   const title = t.assumptions(assumptions?.length ?? 0);
   return (
     <details class={props.isPart ? "" : "panel"}>

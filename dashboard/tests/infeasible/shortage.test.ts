@@ -64,7 +64,13 @@ it("says of a sharding plan what every plan keeps and who takes most", () => {
           predicted_peak_bytes: 90,
           fits: true,
         },
-        { change: "checkpointing", memory_bytes: 140, predicted_peak_bytes: null, fits: false },
+        {
+          change: "checkpointing",
+          request_changes: { "training.zero_stage": 3 },
+          memory_bytes: 140,
+          predicted_peak_bytes: null,
+          fits: false,
+        },
       ],
     },
     "sharding",
@@ -78,6 +84,7 @@ it("says of a sharding plan what every plan keeps and who takes most", () => {
   expect(shortage.remedies[0]?.change).toBe("ZeRO stage");
   expect(shortage.remedies[0]?.requestChanges).toEqual({ "training.zero_stage": 3 });
   expect(shortage.remedies[1]).toMatchObject({ change: "checkpointing", fits: false });
+  expect(shortage.remedies[1]?.requestChanges).toBeNull();
 });
 
 it("says of a training plan which rank is short, and of what", () => {

@@ -19,7 +19,7 @@ from planner.export.kubernetes.pods import (
 from planner.export.launch import LEFT_OUT, Launch, hindrance, launch_of
 
 API_VERSION = "jobset.x-k8s.io/v1alpha2"
-OWN = "a JobSet (jobset.x-k8s.io/v1alpha2). Use: kubectl create -f FILE"
+OWN = f"a JobSet ({API_VERSION}). Use: kubectl create -f FILE"
 JOB = "node"
 EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
 RACK_OF_POD = {

@@ -13,7 +13,7 @@ import yaml
 
 from planner.export.frameworks.common import comment
 from planner.export.launch import Launch
-from planner.export.plan_files import RESULT, fetch_function, plan_files
+from planner.export.plan_files import fetch_function, plan_files, why_no_schedule
 
 Object = dict[str, Any]
 Environment = list[Object]
@@ -105,10 +105,10 @@ def document(launch: Launch, own: str, unsaid: Iterable[str], *objects: Object) 
         f"The service's key, if it wants one: kubectl create secret generic {SECRET} "
         f"--from-file={SECRET_KEY}=FILE",
         "The service as pods reach it, if that is not the value of LOADMASTER_SERVER.",
-        f"Which of the plan's files to fetch: LOADMASTER_FORMATS, a list out of {', '.join(files)}; "
-        "and LOADMASTER_PLAN, the one that the program is to read.",
+        f"Which files of the plan to fetch: LOADMASTER_FORMATS, some of {', '.join(files)}; and "
+        "LOADMASTER_PLAN, the one that the program is to read.",
         "Requests of memory and processors, and of the network's devices (RDMA).",
-        *(["A schedule: the plan has none, and its answer is fetched."] * (files[0] == RESULT)),
+        *filter(None, [why_no_schedule(launch.source)]),
         *(f"{each['name']}: {each['reason']}" for each in launch.adapters),
     ]
     head = comment(launch.comments(own, [*common, *unsaid]))
@@ -156,6 +156,5 @@ def _fetching(launch: Launch) -> Object:
 
 def _near_each_other(launch: Launch, label: str) -> Object:
     term = {"labelSelector": {"matchLabels": labels(launch)}, "topologyKey": label}
-    return {
-        "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "podAffinityTerm": term}]
-    }
+    preference = {"weight": 100, "podAffinityTerm": term}
+    return {"preferredDuringSchedulingIgnoredDuringExecution": [preference]}

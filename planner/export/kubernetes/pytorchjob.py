@@ -15,7 +15,8 @@ from planner.export.kubernetes.pods import (
 )
 from planner.export.launch import LEFT_OUT, Launch, hindrance, launch_of
 
-OWN = "a PyTorchJob (kubeflow.org/v1). Use: kubectl create -f FILE"
+API_VERSION = "kubeflow.org/v1"
+OWN = f"a PyTorchJob ({API_VERSION}). Use: kubectl create -f FILE"
 RANKS = (
     "Which node gets which rank: Kubernetes places pods as it likes, near each other if it can. "
     "The master is node rank 0, worker i is node rank i + 1."
@@ -33,7 +34,7 @@ def write(_: Document, source: Source) -> str:
         OWN,
         [RANKS],
         {
-            "apiVersion": "kubeflow.org/v1",
+            "apiVersion": API_VERSION,
             "kind": "PyTorchJob",
             "metadata": metadata(launch),
             "spec": {

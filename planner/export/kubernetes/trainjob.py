@@ -20,7 +20,7 @@ from planner.export.kubernetes.pods import (
 from planner.export.launch import LEFT_OUT, Launch, hindrance, launch_of
 
 API_VERSION = "trainer.kubeflow.org/v1alpha1"
-OWN = "a TrainJob with its TrainingRuntime (trainer.kubeflow.org/v1alpha1). Use: kubectl create -f FILE"
+OWN = f"a TrainJob with its TrainingRuntime ({API_VERSION}). Use: kubectl create -f FILE"
 STEP_LABEL = "trainer.kubeflow.org/trainjob-ancestor-step"
 RANKS = (
     "Which node gets which rank: Kubernetes places pods as it likes, near each other if it can. "

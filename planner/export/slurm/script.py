@@ -12,7 +12,7 @@ import shlex
 from planner.export.format import Document, Format, Source
 from planner.export.frameworks.common import comment, plan_of
 from planner.export.launch import LEFT_OUT, Launch, hindrance, launch_of
-from planner.export.plan_files import RESULT, PlanFile, fetch_function, plan_files
+from planner.export.plan_files import PlanFile, fetch_function, plan_files, why_no_schedule
 
 OWN = "a batch script for Slurm. Use: sbatch [OPTIONS] SCRIPT TRAINING_PROGRAM [ARGUMENTS]"
 FETCHING = """\
@@ -58,7 +58,6 @@ order=("${!hosts[@]}")
 BY_SWITCH = """\
 # Nodes behind the same switch get neighbouring ranks, as the plan has them.
 mapfile -t order < <(
-  # shellcheck disable=SC2016
   srun --ntasks={nodes} --ntasks-per-node=1 \\
     bash -c 'echo "${{SLURM_TOPOLOGY_ADDR:-$SLURMD_NODENAME}} $SLURM_NODEID"' |
     sort --version-sort | cut -d ' ' -f 2
@@ -79,7 +78,6 @@ export MASTER_ADDR=${{hosts[order[0]]}}
 export MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000))
 
 # The key is in no step's environment any more, so that all of it can be passed on.
-# shellcheck disable=SC2016
 srun --ntasks={nodes} --ntasks-per-node=1 --cpu-bind=none --kill-on-bad-exit=1 --export=ALL \\
   bash -c '
     read -ra ranks <<< "$LOADMASTER_NODE_RANKS"
@@ -131,16 +129,14 @@ def _environment(launch: Launch) -> str:
     settings = [f"export {name}={value}" for name, value in launch.environment.items()]
     if not settings:
         return ""
-    return (
-        "\n".join(["# For every process: NCCL knows one environment, not one per group.", *settings])
-        + "\n"
-    )
+    lines = ["# For every process: NCCL knows one environment, not one per group.", *settings]
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _unsaid(launch: Launch, files: list[PlanFile]) -> list[str]:
     run, names = launch.run, [each.format for each in files]
     sentences = [
-        f"Which of the plan's files to fetch: LOADMASTER_FORMATS, a list out of {', '.join(names)}; "
+        f"Which files of the plan to fetch: LOADMASTER_FORMATS, some of {', '.join(names)}; "
         f"{names[0]} if it is not set.",
         "The key of the service, if it wants one: LOADMASTER_API_KEY in the environment of sbatch.",
         "Where files go: LOADMASTER_PLAN_DIR, a folder that all nodes see. From it they are copied "
@@ -149,12 +145,12 @@ def _unsaid(launch: Launch, files: list[PlanFile]) -> list[str]:
         "The service as nodes reach it: LOADMASTER_SERVER, if that is not the address below.",
         *(f"{each['name']}: {each['reason']}" for each in launch.adapters),
     ]
-    if names[0] == RESULT:
-        sentences.append("A schedule: the plan has none, and its answer is fetched instead.")
+    if (reason := why_no_schedule(launch.source)) is not None:
+        sentences.append(reason)
     if launch.racks > 1:
         sentences.append(
-            f"{launch.nodes_per_rack} nodes behind each switch, as the plan assumes: Slurm is asked "
-            f"for {launch.racks} switches at the most, and may divide the nodes among them unevenly."
+            f"{launch.nodes_per_rack} nodes behind each switch, as the plan assumes: Slurm is "
+            f"asked for {launch.racks} switches at the most, and may fill them unevenly."
         )
     if run.gpus_per_node < run.cluster.gpus_per_node:
         sentences.append("Memory and processors of the node, of which the run takes a part.")

@@ -16,6 +16,9 @@ from planner.pipeline.feasibility.shortage import (
 from planner.pipeline.problem import PipelineProblem
 from planner.sizes import gib
 
+MOST_PARTS = 1024
+"""Devices in place of one: more are nobody's way out."""
+
 
 @dataclass(frozen=True)
 class Remedy:
@@ -153,6 +156,10 @@ def _more_stages(
                 if divided:
                     k = max(k, -(-divided // room))
                 earlier += chunk.activation - (chunk.offload if with_offload else 0)
+    if k > MOST_PARTS:
+        who = _listed(devices)
+        detail = f"Splitting the layers of {who} would take more than {MOST_PARTS} devices each."
+        return Remedy("more_stages", False, detail, basis)
     detail = f"Splitting the layers of {_listed(devices)} over {k} devices each would fit."
     return Remedy("more_stages", True, detail, basis)
 

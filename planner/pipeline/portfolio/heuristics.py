@@ -21,6 +21,9 @@ from planner.pipeline.spec import AS_POSTED, Candidate
 HUGE_OPERATIONS = 30_000
 """Operations from which AdaOffload takes longer than there is time; the compiled rules for long
 iterations make the starts instead."""
+HURRIED_S_PER_OPERATION = 3e-4
+"""With less time per operation the first plan comes before bounds and comparison, which may take
+all of it."""
 CLASSIC_SHARE, ADAOFFLOAD_SHARE = 0.2, 0.25
 """Shares of the remaining time that these steps may use."""
 
@@ -53,6 +56,14 @@ def start_from_stored(state: SolveState, start: Mapping[str, Any] | None) -> dic
             "objective_ns": objective_ns(candidate.problem, schedule),
         }
     return None
+
+
+def offer_first_if_hurried(state: SolveState) -> None:
+    """An answer before anything else, where bounds and classic schedules of so many operations may
+    take all the time that there is."""
+    candidate = min(state.candidates, key=lambda own: own.problem.operations)
+    if state.limit_s < HURRIED_S_PER_OPERATION * candidate.problem.operations:
+        _offer_one_at_a_time(state, candidate)
 
 
 def classic_rows(state: SolveState) -> list[dict[str, Any]]:

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -226,3 +227,24 @@ def test_a_shorter_schedule_is_shorter_by_as_much(
         measured[name] = min(attempts)
         assert measured[name] == pytest.approx(planned_s, rel=TIME_TOLERANCE), attempts
     assert measured["timed ours"] < 0.9 * measured["timed 1F1B"]
+
+
+@pytest.mark.parametrize(("write", "suffix"), [(torch_csv, "csv"), (torch_schedule, "json")])
+def test_the_example_learns_by_an_exported_schedule(
+    write: Callable[[Answer, Source], str], suffix: str, tmp_path: Path
+) -> None:
+    problem = plans.problem_of((0, 1, 1, 0))
+    answer = plans.classic(problem, schedules.zero_bubble_v_schedule)
+    path = tmp_path / f"schedule.{suffix}"
+    path.write_text(write(answer, source(answer)))
+    launch = ["torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    done = subprocess.run(
+        [sys.executable, "-m", *launch, "examples/torch/train.py", str(path), "--steps", "10"],
+        cwd=ROOT,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    first, last = (float(line.split("loss ")[1]) for line in done.stdout.splitlines())
+    assert last < first

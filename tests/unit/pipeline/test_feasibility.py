@@ -246,6 +246,19 @@ def test_workspace_alone_above_the_limit_cannot_be_split_away() -> None:
     assert remedies["more_stages"] is False
 
 
+def test_a_split_over_more_devices_than_anybody_has_is_no_way_out() -> None:
+    def more_stages(activation_bytes: int) -> dict[str, Any]:
+        options = {"activation_bytes": activation_bytes, "weight_grad_bytes": 0}
+        infeasibility = find_infeasibility(uniform_problem(limit=1, devices=2, **options))
+        assert infeasibility is not None
+        remedies = {r["remedy"]: r for r in infeasibility.to_document()["remedies"]}
+        return dict(remedies["more_stages"])
+
+    assert more_stages(1024)["fits"] is True
+    assert more_stages(1025)["fits"] is False
+    assert "more than 1024 devices" in more_stages(1025)["detail"]
+
+
 def test_a_limit_of_zero_has_no_remedy_by_division() -> None:
     infeasibility = find_infeasibility(uniform_problem(limit=0, devices=2))
     assert infeasibility is not None

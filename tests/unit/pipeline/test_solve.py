@@ -122,6 +122,26 @@ def test_a_stored_incumbent_is_where_the_next_attempt_starts() -> None:
     assert origin["objective_ns"] <= value
 
 
+def test_in_a_hurry_there_is_a_plan_before_anything_else() -> None:
+    """Bounds and classic schedules of many operations may take all the time there is."""
+    problem = benchmark("large-16x128-1f1b-memory")
+    at_bounds: list[int] = []
+
+    class AtBounds(Recorder):
+        def phase(self, name: str) -> None:
+            if name == "lower bounds":
+                at_bounds.append(len(self.found))
+
+    for time_limit_s in (1, 10):
+        reporter = AtBounds()
+        solve(
+            {"problem": problem, "solver": {"time_limit_s": time_limit_s}},
+            reporter=reporter,
+            should_stop=lambda reporter=reporter: bool(at_bounds) and bool(reporter.found),
+        )
+    assert at_bounds == [1, 0]
+
+
 def test_an_unusable_start_is_set_aside() -> None:
     start = {"placement": "as_posted", "schedule": {"ops": []}}
     body = {"problem": benchmark("infeasible-4x4"), "solver": {"time_limit_s": 1}}

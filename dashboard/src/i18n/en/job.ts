@@ -13,6 +13,8 @@ export const job = {
     created: "Made",
     started: "Begun",
     finished: "Over",
+    solveStarted: "Stored solve begun",
+    solveFinished: "Stored solve over",
     spent: "Solver time",
     attempts: "Attempts",
     tags: "Tags",

@@ -12,7 +12,7 @@ export const pipeline = {
     bubble: "Bubble",
     bubbleOf: (idle: string, epilogue: string, compute: string) =>
       `${idle} idle + ${epilogue} epilogue; the rest, ${compute}, is compute`,
-    peak: "Peak memory",
+    peak: "Memory of the fullest device",
     peakOf: (peak: string, limit: string, device: number) =>
       `${peak} of ${limit} (device ${device})`,
     peakWithoutLimit: (peak: string, device: number) => `${peak} (device ${device}), no limit`,

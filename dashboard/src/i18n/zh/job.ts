@@ -15,6 +15,8 @@ export const job: typeof english = {
     created: "创建时间",
     started: "开始时间",
     finished: "结束时间",
+    solveStarted: "所存求解的开始时间",
+    solveFinished: "所存求解的结束时间",
     spent: "求解时间",
     attempts: "尝试次数",
     tags: "标签",

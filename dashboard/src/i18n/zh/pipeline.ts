@@ -11,7 +11,7 @@ export const pipeline: typeof english = {
     bound: "下界",
     bubble: "气泡",
     bubbleOf: (idle, epilogue, compute) => `空闲 ${idle} + 收尾 ${epilogue};其余 ${compute} 为计算`,
-    peak: "显存峰值",
+    peak: "最满设备的显存",
     peakOf: (peak, limit, device) => `${peak},上限 ${limit}(设备 ${device})`,
     peakWithoutLimit: (peak, device) => `${peak}(设备 ${device}),无上限`,
     offloads: "卸载次数",

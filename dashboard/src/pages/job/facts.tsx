@@ -11,6 +11,7 @@ export function Facts(props: { job: JobView }) {
   const { answers, losses } = texts().job;
   const { job } = props;
   const lost = losses(job.crashes, job.losses);
+  const isOfAnotherSolve = job.cache === "hit";
   return (
     <section class="panel" aria-label={t.label}>
       <dl class="facts job-facts">
@@ -28,12 +29,12 @@ export function Facts(props: { job: JobView }) {
           <DateTime at={job.created_at} />
         </Fact>
         {job.started_at && (
-          <Fact name={t.started}>
+          <Fact name={isOfAnotherSolve ? t.solveStarted : t.started}>
             <DateTime at={job.started_at} />
           </Fact>
         )}
         {job.finished_at && (
-          <Fact name={t.finished}>
+          <Fact name={isOfAnotherSolve ? t.solveFinished : t.finished}>
             <DateTime at={job.finished_at} />
           </Fact>
         )}

@@ -204,7 +204,7 @@ function shardingShortage(
         .join("; "),
       basis: "",
       isEnglish: false,
-      requestChanges: way.request_changes ?? null,
+      requestChanges: changesOf(way),
     })),
   };
 }
@@ -249,8 +249,13 @@ function waysOf(document: ResultDocument): Way[] {
     detail: way.detail ?? "",
     basis: way.basis ?? "",
     isEnglish: true,
-    requestChanges: way.fits === false ? null : (way.request_changes ?? null),
+    requestChanges: changesOf(way),
   }));
+}
+
+/** What to ask again; not what is known to fit no better. */
+function changesOf(way: ResultDocument): Way["requestChanges"] {
+  return way.fits === false ? null : (way.request_changes ?? null);
 }
 
 /** The kind of the change; answers of older versions on sharding have it in words only. */

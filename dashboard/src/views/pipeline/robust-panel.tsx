@@ -25,7 +25,9 @@ export function RobustPanel(props: { result: PipelineResult }) {
           <dt>{t.memory}</dt>
           <dd>{memoryText(result)}</dd>
           {result.certificate.memory_safety && (
-            <dd class="faint small plain">{result.certificate.memory_safety}</dd>
+            <dd class="faint small plain" lang="en">
+              {result.certificate.memory_safety}
+            </dd>
           )}
         </div>
         {waits && (
