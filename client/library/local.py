@@ -21,8 +21,8 @@ from client.library.local_job import LocalJob, Order
 from client.library.requests import Document
 from planner.cores import usable_cores
 from planner.errors import SpecError
-from planner.export.format import Source
 from planner.estimates.registry import ESTIMATES
+from planner.export.format import Source
 from planner.pipeline.request import resolve_request as resolve_pipeline
 from planner.sharding.request import resolve_request as resolve_sharding
 from planner.training.request import resolve_request as resolve_training
