@@ -13,6 +13,7 @@ from planner.pipeline.feasibility.decide import sequential_schedule
 from planner.pipeline.incumbents import LARGE_OPERATIONS
 from planner.pipeline.names import FoundBy, StartKind, Step
 from planner.pipeline.objective import objective_ns
+from planner.pipeline.periodic.long import direct_schedules
 from planner.pipeline.portfolio.state import SolveState
 from planner.pipeline.repair import adapt
 from planner.pipeline.schedule import Schedule
@@ -62,7 +63,11 @@ def offer_first_if_hurried(state: SolveState) -> None:
     """An answer before anything else, where bounds and classic schedules of so many operations may
     take all the time that there is."""
     candidate = min(state.candidates, key=lambda own: own.problem.operations)
-    if state.limit_s < HURRIED_S_PER_OPERATION * candidate.problem.operations:
+    if state.limit_s >= HURRIED_S_PER_OPERATION * candidate.problem.operations:
+        return
+    for schedule in direct_schedules(candidate.problem, lambda: True):
+        state.incumbents.offer(candidate, schedule, FoundBy.REPEATED_PERIOD)
+    if state.incumbents.best is None:
         _offer_one_at_a_time(state, candidate)
 
 
