@@ -31,11 +31,13 @@ STAGE = {
 Answer = dict[str, Any]
 
 
-def problem_of(devices: tuple[int, ...], **quantities: Any) -> PipelineProblem:
+def problem_of(
+    devices: tuple[int, ...], micro_batches: int = MICRO_BATCHES, **quantities: Any
+) -> PipelineProblem:
     """One stage per entry, on the device that it names, all with the same times and bytes."""
     return read_problem(
         {
-            "micro_batches": MICRO_BATCHES,
+            "micro_batches": micro_batches,
             "devices": [{} for _ in range(max(devices) + 1)],
             "stages": [{"device": device, **STAGE, **quantities} for device in devices],
         }

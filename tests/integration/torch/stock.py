@@ -56,7 +56,7 @@ class PaddedStage(PipelineStage):
     """Every operation takes the time that the problem has for it."""
 
     pads = None
-    """Seconds of F, I and W; none at first, for the step that sets everything up."""
+    """Seconds of F, B, I and W; none at first, for the step that sets everything up."""
     began, ended = None, None
 
     def padded(self, kind, run):
@@ -72,9 +72,9 @@ class PaddedStage(PipelineStage):
         return self.padded("F", lambda: super(PaddedStage, self).forward_one_chunk(*args, **kwargs))
 
     def backward_one_chunk(self, *args, **kwargs):
-        return self.padded(
-            "I", lambda: super(PaddedStage, self).backward_one_chunk(*args, **kwargs)
-        )
+        run = super().backward_one_chunk
+        kind = "B" if kwargs["full_backward"] else "I"
+        return self.padded(kind, lambda: run(*args, **kwargs))
 
     def backward_weight_one_chunk(self, *args, **kwargs):
         run = super().backward_weight_one_chunk

@@ -34,9 +34,10 @@ LINE = tuple(range(RANKS))
 UNEVEN = (0, 0, 1, 2, 3, 3)
 EXACT = 1e-12
 NS_PER_S = 1_000_000_000
-PADS = {"F": 0.15, "I": 0.15, "W": 0.12}
+PADS = {"F": 0.3, "B": 0.54, "I": 0.3, "W": 0.24}
 """Seconds that operations take in real time."""
 TIMES = {"forward_ns": 1000, "backward_input_ns": 1000, "backward_weight_ns": 800}
+TIMED_MICRO_BATCHES = 4
 TIME_TOLERANCE = 0.05
 ATTEMPTS = 6
 FUSED = {"backward_weight_ns": 0, "weight_grad_bytes": 0}
@@ -71,13 +72,16 @@ def stock_answers() -> dict[str, tuple[Answer, list[int]]]:
 
 
 def timed_answers() -> dict[str, Answer]:
-    """1F1B, and what the planner finds to be faster, at the times of `PADS`."""
-    names = {"forward_ns": "F", "backward_input_ns": "I", "backward_weight_ns": "W"}
-    times = {name: round(PADS[kind] * NS_PER_S) for name, kind in names.items()}
-    problem = plans.problem_of(LINE, **times)
+    """1F1B, whose backward is one operation, and what the planner finds to be faster, at the times
+    of `PADS`."""
+    pads_ns = {kind: round(seconds * NS_PER_S) for kind, seconds in PADS.items()}
+    forward = {"forward_ns": pads_ns["F"]}
+    whole = {**FUSED, **forward, "backward_input_ns": pads_ns["B"]}
+    split = {**forward, "backward_input_ns": pads_ns["I"], "backward_weight_ns": pads_ns["W"]}
+    fused = plans.problem_of(LINE, TIMED_MICRO_BATCHES, **whole)
     return {
-        "timed 1F1B": plans.classic(problem, schedules.one_forward_one_backward_schedule),
-        "timed ours": plans.ours(problem),
+        "timed 1F1B": plans.classic(fused, schedules.one_forward_one_backward_schedule),
+        "timed ours": plans.ours(plans.problem_of(LINE, TIMED_MICRO_BATCHES, **split)),
     }
 
 
@@ -139,7 +143,8 @@ def ranks(
         is_planned = kind == "planned"
         path = folder / f"{name}.{'json' if is_planned else 'csv'}"
         path.write_text((torch_schedule if is_planned else torch_csv)(answer, source(answer)))
-        own = {"path": str(path), "layers": layers, "micro_batches": MICRO_BATCHES}
+        micro_batches = answer["problem"]["micro_batches"]
+        own = {"path": str(path), "layers": layers, "micro_batches": micro_batches}
         cases[kind][name] = {**own, **more}
         answers[name] = answer
 
