@@ -40,6 +40,8 @@ TIMES = {"forward_ns": 1000, "backward_input_ns": 1000, "backward_weight_ns": 80
 TIMED_MICRO_BATCHES = 4
 TIME_TOLERANCE = 0.05
 ATTEMPTS = 6
+IS_TIMED = os.environ.get("TORCH_TIMING") == "yes"
+"""Times say something only where nothing else runs."""
 FUSED = {"backward_weight_ns": 0, "weight_grad_bytes": 0}
 
 
@@ -150,7 +152,7 @@ def ranks(
 
     for name, (answer, layers) in stock_answers().items():
         add("stock", name, answer, layers)
-    for name, answer in timed_answers().items():
+    for name, answer in (timed_answers() if IS_TIMED else {}).items():
         good_s = answer["schedule"]["makespan_ns"] / NS_PER_S * (1 + TIME_TOLERANCE)
         more = {"pads": PADS, "attempts": ATTEMPTS, "good_s": good_s}
         add("timed", name, answer, [2] * 4, **more)
@@ -222,6 +224,7 @@ def change(problem: PipelineProblem, own: Cell) -> int:
     return sum(more - less for (kind, _), more, less in effects if kind == "device")
 
 
+@pytest.mark.skipif(not IS_TIMED, reason="measures time: TORCH_TIMING=yes on a quiet machine")
 def test_a_shorter_schedule_is_shorter_by_as_much(
     ranks: list[dict[str, Any]], answers: dict[str, Answer]
 ) -> None:
