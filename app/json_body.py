@@ -72,7 +72,9 @@ def parse_json_object(raw: bytes) -> dict[str, Any]:
     except RecursionError as error:
         raise _nested_too_deeply() from error
     except ValueError as error:
-        raise MalformedBody.of(f"is not valid JSON: {error}.", "Send one JSON object.") from error
+        # Python's own words on whole numbers of thousands of digits are about Python.
+        fault = "a number has too many digits" if "set_int_max_str" in str(error) else error
+        raise MalformedBody.of(f"is not valid JSON: {fault}.", "Send one JSON object.") from error
     raise InvalidRequest.of(
         "", "the body has to be a JSON object.", 'Write it in braces: {"field": value}.'
     )

@@ -47,7 +47,12 @@ def document_of(server: str, response: httpx.Response) -> Document:
 
 
 def unreachable(server: str, error: Exception) -> ServiceUnreachable:
-    """Nobody answers at this address."""
+    """Nobody answers at this address, or not in time."""
+    if isinstance(error, httpx.ReadTimeout | httpx.WriteTimeout | httpx.PoolTimeout):
+        return ServiceUnreachable(
+            f"what is at {server} has not answered in time ({type(error).__name__}); it has much "
+            "to do, or is no Loadmaster service"
+        )
     return ServiceUnreachable(
         f"no Loadmaster service answers at {server} ({error or type(error).__name__}); "
         "start one with `loadmaster serve` or name another address"

@@ -54,6 +54,12 @@ def test_numbers_that_are_not_finite_are_refused(text: str) -> None:
         parse_json_object(f'{{"a": [{text}]}}'.encode())
 
 
+def test_whole_numbers_of_thousands_of_digits_are_refused_in_words_for_clients() -> None:
+    with pytest.raises(MalformedBody, match="too many digits") as refused:
+        parse_json_object(b'{"a": ' + b"9" * 5000 + b"}")
+    assert "set_int_max_str_digits" not in str(refused.value)
+
+
 def test_a_field_given_twice_is_refused() -> None:
     with pytest.raises(MalformedBody, match="'b' is given twice"):
         parse_json_object(b'{"a": {"b": 1, "c": 2, "b": 3}}')

@@ -80,6 +80,14 @@ def test_no_service_is_an_error_of_its_own() -> None:
         client.status("j1")
 
 
+def test_a_service_that_is_slow_is_not_said_to_be_absent() -> None:
+    service = FakeService()
+    service.on("GET", "/v1/jobs/j1", httpx.ReadTimeout("timed out"))
+    with client_of(service) as client, pytest.raises(ServiceUnreachable, match="in time") as said:
+        client.status("j1")
+    assert "loadmaster serve" not in str(said.value)
+
+
 def test_something_else_than_loadmaster_is_recognised() -> None:
     transport = httpx.MockTransport(lambda _: httpx.Response(200, text="hello"))
     with (
