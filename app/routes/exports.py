@@ -35,6 +35,11 @@ OVER = (JobNotFound, NoPlan, ResultNotReady, SolveFailed, DatabaseUnavailable)
 MEDIA_TYPES = sorted(
     {own.media_type.split(";")[0] for formats in FORMATS.values() for own in formats}
 )
+OBJECTS = ("application/json", "application/yaml")
+FILES = {
+    media_type: {"schema": {"type": "object" if media_type in OBJECTS else "string"}}
+    for media_type in MEDIA_TYPES
+}
 
 
 def _address(request: Request) -> str:
@@ -67,7 +72,7 @@ async def list_job_exports(
     responses={
         200: {
             "description": "The file.",
-            "content": {media_type: {} for media_type in MEDIA_TYPES},
+            "content": FILES,
         },
         **NOT_MODIFIED,
         **problem_responses(*OVER, NoExport),

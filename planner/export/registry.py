@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from planner.errors import CannotExport
+from planner.errors import CannotExport, SpecError
 from planner.export.chrome_trace import BEST_CHROME_TRACE, CHROME_TRACE
-from planner.export.format import Format, Source
+from planner.export.format import Document, Format, Source
 from planner.export.frameworks.formats import FRAMEWORKS
 from planner.export.gantt_svg import BEST_GANTT_SVG, GANTT_SVG
 from planner.export.kubernetes.jobset import JOBSET
@@ -53,6 +53,12 @@ FORMATS: Mapping[str, tuple[Format, ...]] = {
     ),
 }
 
+LACKING = (KeyError, IndexError, StopIteration, SpecError)
+INCOMPLETE = (
+    "The answer lacks what this format needs: an older version stored it, or it was kept from a "
+    "solve that was stopped. Ask again, with `Cache-Control: no-cache`."
+)
+
 
 def formats_of(source: Source) -> Iterable[tuple[Format, str | None]]:
     """Those that are about something this answer has, each with why the answer cannot be written
@@ -60,7 +66,7 @@ def formats_of(source: Source) -> Iterable[tuple[Format, str | None]]:
     for own in FORMATS[source.kind]:
         part = own.part(source.answer)
         if part is not None:
-            yield own, own.hindrance(part, source)
+            yield own, _hindrance(own, part, source)
 
 
 def export(source: Source, name: str) -> tuple[Format, str]:
@@ -70,9 +76,19 @@ def export(source: Source, name: str) -> tuple[Format, str]:
         part = own.part(source.answer) if own.name == name else None
         if part is None:
             continue
-        hindrance = own.hindrance(part, source)
+        hindrance = _hindrance(own, part, source)
         if hindrance is not None:
             raise CannotExport(hindrance)
-        return own, own.write(part, source)
+        try:
+            return own, own.write(part, source)
+        except LACKING as error:
+            raise CannotExport(INCOMPLETE) from error
     known = ", ".join(own.name for own, hindrance in formats_of(source) if hindrance is None)
     raise CannotExport(f"It is to be had as {known}." if known else "There is no plan to export.")
+
+
+def _hindrance(own: Format, part: Document, source: Source) -> str | None:
+    try:
+        return own.hindrance(part, source)
+    except LACKING:
+        return INCOMPLETE

@@ -203,6 +203,27 @@ def test_a_plan_that_a_format_cannot_carry_is_refused_with_the_reason(
         written("pipeline", PIPELINE, "no-such-format")
 
 
+@pytest.mark.parametrize(
+    ("kind", "answer"),
+    [
+        ("pipeline", {"schedule": {}, "problem": {}}),
+        ("sharding", {"plan": {}}),
+        ("training", {"plans": [{}], "best": {"rank": 2, "training": {}, "schedule": None}}),
+    ],
+)
+def test_an_answer_that_lacks_something_is_refused_with_the_way_out(
+    kind: str, answer: dict[str, Any]
+) -> None:
+    for own in FORMATS[kind]:
+        if own.part(answer) is None or own.name == "csv":
+            continue
+        with pytest.raises(CannotExport):
+            written(kind, answer, own.name)
+    assert all(
+        isinstance(hindrance, str | None) for _, hindrance in formats_of(Source(kind, answer))
+    )
+
+
 def test_every_format_says_what_it_carries_and_leaves_out() -> None:
     for own in (own for formats in FORMATS.values() for own in formats):
         assert own.carries.endswith(".")
