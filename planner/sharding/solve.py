@@ -102,7 +102,7 @@ def _no_plan(spec: ShardingSpec, answer: StageAnswer) -> dict[str, Any]:
         detail = (
             f"No plan{of_stage} was found whose predicted peak fits into the {gib(limit_bytes)} "
             f"of a device. Some plan keeps {gib(least_bytes)}, the least of all, but with what is "
-            f"needed for a moment on top the least found is {gib(peak_bytes)}."
+            f"needed for a moment on top the least found is {gib(peak_bytes)} ({peak_bytes} bytes)."
             f"{_ways_out(answer)}"
         )
     return _failed(detail)

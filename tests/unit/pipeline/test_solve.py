@@ -228,7 +228,9 @@ def test_each_step_says_what_it_reached_and_when() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["offload-4x8-tight", "varlen-4x12"])
+@pytest.mark.parametrize(
+    "name", ["offload-4x8-tight", pytest.param("varlen-4x12", marks=pytest.mark.long)]
+)
 def test_small_problems_are_proven_by_the_exact_engine(name: str) -> None:
     answer = solve({"problem": benchmark(name), "solver": {"time_limit_s": 100}})
     assert answer["proven_optimal"]

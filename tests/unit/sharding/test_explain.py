@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 
 from planner.sharding.instance import Instance
+from planner.sizes import gib
 from tests.sharding_instances import every_plan
 from tests.unit.sharding.posted import (
     Body,
@@ -102,7 +103,7 @@ def test_what_does_not_fit() -> None:
     explanation = ask(body, "up", "d4-r1-c1")
     assert explanation["possible"] is False
     assert "every plan with it keeps at least" in explanation["reason"]
-    assert str(body["device_memory_bytes"]) in explanation["reason"]
+    assert gib(body["device_memory_bytes"]) in explanation["reason"]
 
 
 def test_what_a_prohibition_or_a_pin_costs() -> None:

@@ -20,6 +20,7 @@ from planner.sharding.instance import totals
 from planner.sharding.peak import predicted_peak_bytes
 from planner.sharding.request import resolve_request
 from planner.sharding.solve import run
+from planner.sizes import gib
 from tests.unit.sharding.posted import Body, StopAfter, document, formulation, graphs
 
 LEAST_PEAK_BYTES = 337_920
@@ -70,7 +71,7 @@ def test_where_none_fits_it_says_what_would() -> None:
     answer = solved(LEAST_PEAK_BYTES - 1)
     assert answer["state"] == "failed"
     assert answer["code"] == "no_plan_within_limit"
-    assert f"the least found is {LEAST_PEAK_BYTES} bytes" in answer["detail"]
+    assert f"the least found is {gib(LEAST_PEAK_BYTES)}" in answer["detail"]
     assert "What would do: 8 devices; " in answer["detail"]
 
 
@@ -202,7 +203,7 @@ def test_where_there_are_few_the_search_goes_on_with_all() -> None:
         answer = solved(LEAST_PEAK_BYTES)
         none = solved(LEAST_PEAK_BYTES - 1)
     assert answer["objective"] == 106_496
-    assert f"the least found is {LEAST_PEAK_BYTES} bytes" in none["detail"]
+    assert f"the least found is {gib(LEAST_PEAK_BYTES)}" in none["detail"]
 
 
 @pytest.mark.parametrize("limit_bytes", [LEAST_PEAK_BYTES - 1, 338_944])

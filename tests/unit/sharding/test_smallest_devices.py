@@ -117,7 +117,9 @@ def test_the_least_that_is_kept_on_any_number_of_devices(body: Body, devices: in
     assert least.size_bytes == least_memory(formulated(own, devices)).total_bytes
 
 
-@pytest.mark.parametrize(("body", "devices"), [(GPT, 4), (LLAMA, 1)])
+@pytest.mark.parametrize(
+    ("body", "devices"), [pytest.param(GPT, 4, marks=pytest.mark.long), (LLAMA, 1)]
+)
 def test_plans_that_only_a_solve_finds_count(body: Body, devices: int) -> None:
     """Of plans that split all operators alike none fits on fewer than 24 and 16 devices."""
     limit_bytes, posted = body["device_memory_bytes"], {**body, "devices": devices}

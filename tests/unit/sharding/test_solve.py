@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, assume, given, settings
 
 from planner.progress import SilentReporter
 from planner.sharding.instance import totals
+from planner.sizes import gib
 from tests.chaos.form import by_form
 from tests.referee import check_sharding
 from tests.sharding_instances import brute_force, every_plan
@@ -374,8 +375,8 @@ def test_what_only_just_fits_and_what_only_just_does_not() -> None:
     just = solve({**SMALL, "device_memory_bytes": least})
     assert just["state"] == "failed"
     assert just["code"] == "no_plan_within_limit"
-    assert f"keeps {least} bytes, the least of all" in just["detail"]
-    peak = int(just["detail"].rsplit(" bytes", 1)[0].rsplit(" ", 1)[1])
+    assert f"keeps {gib(least)}, the least of all" in just["detail"]
+    peak = int(just["detail"].rsplit(" bytes", 1)[0].rsplit("(", 1)[1])
     fitting = document({**SMALL, "device_memory_bytes": peak}, baselines=False)
     assert fitting["plan"]["predicted_peak_bytes"] <= peak
 
