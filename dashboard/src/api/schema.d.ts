@@ -4648,13 +4648,13 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": unknown;
-                    "application/toml": unknown;
-                    "application/yaml": unknown;
-                    "image/svg+xml": unknown;
-                    "text/csv": unknown;
-                    "text/x-python": unknown;
-                    "text/x-shellscript": unknown;
+                    "application/json": Record<string, never>;
+                    "application/toml": string;
+                    "application/yaml": Record<string, never>;
+                    "image/svg+xml": string;
+                    "text/csv": string;
+                    "text/x-python": string;
+                    "text/x-shellscript": string;
                 };
             };
             /** @description As the tag in `If-None-Match` says, nothing has changed. */
