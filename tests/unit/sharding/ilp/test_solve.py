@@ -35,7 +35,7 @@ def check(instance: Instance, result: IlpResult, best: float | None) -> None:
     assert result.ended_by == "proven"
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(instances())
 def test_both_engines_with_and_without_reductions_agree_with_the_referee(
     instance: Instance,
