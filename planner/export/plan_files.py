@@ -85,7 +85,7 @@ def why_no_schedule(source: Source) -> str | None:
     part = schedule.part(source.answer)
     if part is None:
         return "A schedule: the plan has none, and its answer is fetched instead."
-    reason = schedule.hindrance(part, source)
+    reason = schedule.why_not(part, source)
     return None if reason is None else f"The schedule; the answer is fetched instead. {reason}"
 
 
@@ -110,7 +110,7 @@ def _formats(source: Source) -> Iterator[Format]:
 
 def _is_to_be_had(own: Format, source: Source) -> bool:
     part = own.part(source.answer)
-    return part is not None and own.hindrance(part, source) is None
+    return part is not None and own.why_not(part, source) is None
 
 
 def _file(own: Format, source: Source) -> PlanFile:
@@ -120,6 +120,6 @@ def _file(own: Format, source: Source) -> PlanFile:
 def _checked(own: Format, source: Source) -> PlanFile:
     part = own.part(source.answer)
     assert part is not None
-    checksum = hashlib.sha256(own.write(part, source).encode()).hexdigest()
+    checksum = hashlib.sha256(own.file(part, source).encode()).hexdigest()
     file = _file(own, source)
     return PlanFile(file.format, file.path, file.file_name, checksum)

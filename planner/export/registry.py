@@ -80,7 +80,7 @@ def export(source: Source, name: str) -> tuple[Format, str]:
         if hindrance is not None:
             raise CannotExport(hindrance)
         try:
-            return own, own.write(part, source)
+            return own, own.file(part, source)
         except LACKING as error:
             raise CannotExport(INCOMPLETE) from error
     known = ", ".join(own.name for own, hindrance in formats_of(source) if hindrance is None)
@@ -89,6 +89,6 @@ def export(source: Source, name: str) -> tuple[Format, str]:
 
 def _hindrance(own: Format, part: Document, source: Source) -> str | None:
     try:
-        return own.hindrance(part, source)
+        return own.why_not(part, source)
     except LACKING:
         return INCOMPLETE

@@ -170,9 +170,13 @@ class RunShape:
 
 def run_shape(source: Source) -> RunShape:
     """Of the best plan of a training plan, or of a pipeline schedule. The answer must have one."""
-    if source.kind == "training":
-        return _of_training(source.answer)
-    return _of_pipeline(source)
+
+    def read() -> RunShape:
+        if source.kind == "training":
+            return _of_training(source.answer)
+        return _of_pipeline(source)
+
+    return source.once("run shape", read)
 
 
 def _of_pipeline(source: Source) -> RunShape:

@@ -77,7 +77,7 @@ def csv_name(shape: RunShape, source: Source) -> str | None:
     if shape.schedule is None or shape.has_offloads:
         return None
     answer = source.answer if source.kind == "pipeline" else source.answer["best"]["schedule"]
-    if TORCH_CSV.hindrance(answer, source) is not None:
+    if TORCH_CSV.why_not(answer, source) is not None:
         return None
     return f"loadmaster-{source.job_id}.{TORCH_CSV.extension}"
 

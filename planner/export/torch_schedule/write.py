@@ -78,15 +78,6 @@ def _peak_in_turn(whole: RankOrders, rank: int) -> int:
     return peak
 
 
-def hindrance(part: Document, source: Source) -> str | None:
-    """Why this schedule cannot be written, and what to do instead; None where it can."""
-    try:
-        write(part, source)
-    except CannotExport as reason:
-        return str(reason)
-    return None
-
-
 TORCH_SCHEDULE = Format(
     name=NAME,
     title="Operations with offloads for Loadmaster's PyTorch runner (JSON)",
@@ -96,7 +87,7 @@ TORCH_SCHEDULE = Format(
     leaves_out="Times.",
     written_for=f"client.torch_runner, version {VERSION} of its schedules",
     part=with_schedule,
-    hindrance=hindrance,
+    hindrance=None,
     write=write,
 )
 BEST_TORCH_SCHEDULE = replace(

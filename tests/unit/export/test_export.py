@@ -224,6 +224,26 @@ def test_an_answer_that_lacks_something_is_refused_with_the_way_out(
     )
 
 
+def test_a_format_that_is_tried_is_written_once_for_all_that_ask() -> None:
+    tries = []
+
+    def write(part: Any, source: Source) -> str:
+        tries.append(source)
+        if len(part) > 1:
+            raise CannotExport("Too long.")
+        return "text"
+
+    own = replace(schedule_csv.SCHEDULE_CSV, hindrance=None, write=write)
+    source = Source("pipeline", PIPELINE)
+    assert own.why_not({"a": 1}, source) is None
+    assert own.file({"a": 1}, source) == own.file({"a": 1}, source) == "text"
+    other = Source("pipeline", PIPELINE)
+    assert own.why_not({"a": 1, "b": 2}, other) == "Too long."
+    with pytest.raises(CannotExport, match="Too long"):
+        own.file({"a": 1, "b": 2}, other)
+    assert tries == [source, other]
+
+
 def test_every_format_says_what_it_carries_and_leaves_out() -> None:
     for own in (own for formats in FORMATS.values() for own in formats):
         assert own.carries.endswith(".")
