@@ -14,7 +14,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import BigInteger, Connection, Engine, Text, create_engine, event, make_url
+from sqlalchemy import (
+    BigInteger,
+    Connection,
+    Engine,
+    Text,
+    create_engine,
+    event,
+    literal_column,
+    make_url,
+)
 from sqlalchemy.exc import DBAPIError, InterfaceError, InvalidatePoolError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.compiler import compiles
@@ -73,6 +82,56 @@ def _list_on_sqlite(element: Any, compiler: Any, **kwargs: Any) -> str:
 @compiles(json_list, "postgresql")
 def _list_on_postgres(element: Any, compiler: Any, **kwargs: Any) -> str:
     return f"CAST(json_agg({compiler.process(element.clauses, **kwargs)}) AS TEXT)"
+
+
+class json_part(FunctionElement[Any]):  # noqa: N801 - used like a SQL function
+    """A part of a column that holds a JSON document, as text: a column, and the names on the way.
+
+    The database takes the document apart, so that one of megabytes need not be read for a number.
+    """
+
+    type = Text()
+    inherit_cache = True
+
+    def __init__(self, column: Any, *path: str) -> None:
+        super().__init__(column, *(literal_column(f"'{name}'") for name in path))
+
+
+def _arguments(element: Any, compiler: Any, **kwargs: Any) -> tuple[str, list[str]]:
+    column, *path = (compiler.process(own, **kwargs) for own in element.clauses)
+    return column, [name.strip("'") for name in path]
+
+
+@compiles(json_part, "sqlite")
+def _part_on_sqlite(element: Any, compiler: Any, **kwargs: Any) -> str:
+    column, path = _arguments(element, compiler, **kwargs)
+    return f"CAST(json_extract({column}, '$.{'.'.join(path)}') AS TEXT)"
+
+
+@compiles(json_part, "postgresql")
+def _part_on_postgres(element: Any, compiler: Any, **kwargs: Any) -> str:
+    column, path = _arguments(element, compiler, **kwargs)
+    return f"(CAST({column} AS json) #>> '{{{','.join(path)}}}')"
+
+
+class json_picked(json_part):  # noqa: N801 - used like a SQL function
+    """Some fields of a column that holds a JSON object, as the text of an object with these."""
+
+    inherit_cache = True
+
+
+@compiles(json_picked, "sqlite")
+def _picked_on_sqlite(element: Any, compiler: Any, **kwargs: Any) -> str:
+    column, names = _arguments(element, compiler, **kwargs)
+    picked = ", ".join(f"'{name}', json_extract({column}, '$.{name}')" for name in names)
+    return f"json_object({picked})"
+
+
+@compiles(json_picked, "postgresql")
+def _picked_on_postgres(element: Any, compiler: Any, **kwargs: Any) -> str:
+    column, names = _arguments(element, compiler, **kwargs)
+    picked = ", ".join(f"'{name}', CAST({column} AS json) -> '{name}'" for name in names)
+    return f"CAST(json_build_object({picked}) AS TEXT)"
 
 
 def lacks_schema(error: DBAPIError) -> bool:

@@ -22,6 +22,8 @@ from app.observability.exposition import Exposition
 from app.security.gate import Gate
 from app.services.audit import AuditLog
 from app.services.batches import Batches
+from app.services.calibrations.calibrations import Calibrations
+from app.services.diagnoses import Diagnoses
 from app.services.estimates import Estimates
 from app.services.events import IsAdmitted, JobEvents
 from app.services.exports import Exports
@@ -31,6 +33,10 @@ from app.services.keys import Doorkeeper
 from app.services.limits import ResolvedPipeline, ResolvedSharding, ResolvedTraining
 from app.services.plan_requests import PlanRequests
 from app.services.purging import Purging
+from app.services.runs.advice import RunAdvice
+from app.services.runs.making import RunRequests
+from app.services.runs.runs import Runs
+from app.services.runs.telemetry import TelemetryWriter
 from app.services.timelines import Timelines
 from app.services.webhooks.delivery_log import DeliveryLog
 from app.settings import Settings
@@ -51,12 +57,19 @@ class Services:
     training_plans: PlanRequests[ResolvedTraining]
     batches: Batches
     batch_threads: CapacityLimiter
+    runs: Runs
+    run_requests: RunRequests
+    run_advice: RunAdvice
+    telemetry: TelemetryWriter
+    calibrations: Calibrations
     timelines: Timelines
     exports: Exports
     charts: CapacityLimiter
     delivery_log: DeliveryLog
     purging: Purging
     estimates: Estimates
+    diagnoses: Diagnoses
+    diagnosing: CapacityLimiter
     gate: Gate
     doorkeeper: Doorkeeper
     audit_log: AuditLog

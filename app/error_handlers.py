@@ -33,7 +33,7 @@ from planner.errors import SpecError
 logger = logging.getLogger(__name__)
 RETRY_AFTER_S = 2
 SCHEMA_RETRY_AFTER_S = 30
-METHODS = ("GET", "HEAD", "POST", "DELETE")
+METHODS = ("GET", "HEAD", "POST", "PATCH", "DELETE")
 
 
 def install(app: FastAPI) -> None:

@@ -10,12 +10,16 @@ ServiceError
 ├── NotFound 404             │   ├── LimitExceeded 422
 │   ├── JobNotFound 404      │   └── IdempotencyKeyReused 422
 │   ├── BatchNotFound 404    ├── TooManyRequests 429
-│   ├── NoPlan 404           ├── TooManyQueued 429
-│   ├── NoExport 404         ├── HttpError (whatever status the framework raised)
-│   ├── NoTimeline 404       ├── DatabaseUnavailable 503
-│   ├── RequestNotKept 404   └── TooManyStreams 503
+│   ├── RunNotFound 404      ├── TooManyQueued, TooManyRuns 429
+│   ├── VersionNotFound 404  ├── HttpError (whatever status the framework raised)
+│   ├── NoPlan 404           ├── DatabaseUnavailable 503
+│   ├── NoExport 404         └── TooManyStreams 503
+│   ├── NoTimeline 404
+│   ├── RequestNotKept 404
+│   ├── CalibrationNotFound 404
 │   └── DashboardMissing 404
 ├── MethodNotAllowed 405
+├── RunStopped, RunActive, RunWithoutPlan, VersionSuperseded 409
 └── InternalError 500
 """
 
@@ -146,6 +150,24 @@ class BatchNotFound(NotFound):
     code, title = "batch_not_found", "There is no such batch"
 
 
+class RunNotFound(NotFound):
+    """No run has this id."""
+
+    code, title = "run_not_found", "There is no such run"
+
+
+class VersionNotFound(NotFound):
+    """The run has no plan of this number, or its document is too old to be kept."""
+
+    code, title = "version_not_found", "The run has no such plan"
+
+
+class CalibrationNotFound(NotFound):
+    """No calibration of this kind of GPU has this number, or there is none at all."""
+
+    code, title = "calibration_not_found", "There is no such calibration"
+
+
 class NoPlan(NotFound):
     """The job was cancelled before a plan was found."""
 
@@ -196,6 +218,30 @@ class ResultNotReady(ServiceError):
     """The job is not over yet."""
 
     status, code, title = 409, "not_over", "The job is not over yet"
+
+
+class RunStopped(ServiceError):
+    """The run was stopped, and nothing about it changes any more."""
+
+    status, code, title = 409, "run_stopped", "The run was stopped"
+
+
+class VersionSuperseded(ServiceError):
+    """There is a newer plan, so that this one will not be applied."""
+
+    status, code, title = 409, "version_superseded", "There is a newer plan"
+
+
+class RunActive(ServiceError):
+    """The run is followed, and has to be stopped first."""
+
+    status, code, title = 409, "run_active", "The run is active"
+
+
+class RunWithoutPlan(ServiceError):
+    """The run has no plan yet that this could be told of."""
+
+    status, code, title = 409, "no_plan_yet", "The run has no plan yet"
 
 
 class SolveFailed(ServiceError):
@@ -272,6 +318,12 @@ class TooManyQueued(ServiceError):
     """As many solves of this tenant wait as may wait."""
 
     status, code, title = 429, "too_many_queued", "Too many jobs are queued"
+
+
+class TooManyRuns(ServiceError):
+    """As many runs of this tenant are active as may be."""
+
+    status, code, title = 429, "too_many_runs", "Too many runs are active"
 
 
 class TooManyStreamsOfTenant(ServiceError):

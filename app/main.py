@@ -30,13 +30,16 @@ from app.root_path import BelowRootPath
 from app.routes import (
     audit,
     batches,
+    calibrations,
     dashboard,
+    diagnoses,
     estimates,
     events,
     exports,
     jobs,
     metrics,
     pipeline_schedules,
+    runs,
     service,
     sharding_plans,
     timelines,
@@ -48,6 +51,9 @@ from app.security.guard import protect
 from app.security.rate_limit import RateLimiter
 from app.services.audit import AuditLog
 from app.services.batches import Batches
+from app.services.calibrations.calibrations import Calibrations
+from app.services.calibrations.use import CalibrationsInUse
+from app.services.diagnoses import Diagnoses
 from app.services.estimates import Estimates
 from app.services.events import JobEvents
 from app.services.exports import Exports
@@ -65,6 +71,11 @@ from app.services.limits import (
 )
 from app.services.plan_requests import PlanRequests
 from app.services.purging import Purging
+from app.services.runs.advice import RunAdvice
+from app.services.runs.keeper import RunKeeper
+from app.services.runs.making import RunRequests
+from app.services.runs.runs import Runs
+from app.services.runs.telemetry import TelemetryWriter
 from app.services.submission import Submission
 from app.services.timelines import Timelines
 from app.services.webhooks.delivery_log import DeliveryLog
@@ -85,6 +96,8 @@ threads from others."""
 CHARTS_AT_ONCE = 2
 """Timelines and exports that one process works out: of the largest schedules each takes seconds of
 a core and a good hundred megabytes."""
+DIAGNOSES_AT_ONCE = 2
+"""By one process: each takes up to about a second of a core."""
 
 DESCRIPTION = (
     "Plans the training of large language models: post a model and a cluster, or a measured "
@@ -115,17 +128,19 @@ def create_app(
     dispatcher = Dispatcher(database, settings, publish)
     notifier = Notifier(database, settings)
     submission = Submission(database, settings, __version__, dispatcher.wake)
+    run_keeper = RunKeeper(database, settings, submission)
     targets = WebhookTargets(settings)
     jobs_service = Jobs(database)
     follower = Follower(database, settings)
+    in_use = CalibrationsInUse(database)
     pipelines = PlanRequests(
-        PIPELINE, submission, resolve_pipeline, PipelineLimits(settings), targets
+        PIPELINE, submission, resolve_pipeline, PipelineLimits(settings), targets, in_use
     )
     shardings = PlanRequests(
-        SHARDING, submission, resolve_sharding, ShardingLimits(settings), targets
+        SHARDING, submission, resolve_sharding, ShardingLimits(settings), targets, in_use
     )
     trainings = PlanRequests(
-        TRAINING, submission, resolve_training, TrainingLimits(settings), targets
+        TRAINING, submission, resolve_training, TrainingLimits(settings), targets, in_use
     )
     doorkeeper, limiter = Doorkeeper(database), RateLimiter(settings)
 
@@ -133,12 +148,14 @@ def create_app(
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         dispatcher.start()
         notifier.start()
+        run_keeper.start()
         limiter.start()
         with on_termination(follower.close):
             yield
         await follower.stop()
         dispatcher.stop()
         notifier.stop()
+        run_keeper.stop()
         limiter.stop()
         doorkeeper.close()
         database.dispose()
@@ -170,12 +187,19 @@ def create_app(
             {PIPELINE: pipelines, SHARDING: shardings, TRAINING: trainings},
         ),
         batch_threads=CapacityLimiter(BATCHES_READ_AT_ONCE),
+        runs=Runs(database, run_keeper.wake),
+        run_requests=RunRequests(database, settings, submission, pipelines, run_keeper.wake),
+        run_advice=RunAdvice(database),
+        telemetry=TelemetryWriter(database),
+        calibrations=Calibrations(database, submission),
         timelines=Timelines(database, jobs_service),
         exports=Exports(database, jobs_service),
         charts=CapacityLimiter(CHARTS_AT_ONCE),
         delivery_log=DeliveryLog(database),
         purging=Purging(database),
-        estimates=Estimates(estimate, EstimateLimits(settings)),
+        estimates=Estimates(estimate, EstimateLimits(settings), in_use),
+        diagnoses=Diagnoses(settings),
+        diagnosing=CapacityLimiter(DIAGNOSES_AT_ONCE),
         gate=Gate(settings, doorkeeper, limiter),
         doorkeeper=doorkeeper,
         audit_log=AuditLog(database),
@@ -186,6 +210,7 @@ def create_app(
     # Routes are tried in turn: first what is asked for most.
     for router in (
         jobs.router,
+        runs.router,
         events.router,
         pipeline_schedules.router,
         sharding_plans.router,
@@ -193,6 +218,8 @@ def create_app(
         timelines.router,
         exports.router,
         estimates.router,
+        diagnoses.router,
+        calibrations.router,
         batches.router,
         webhooks.router,
         service.router,

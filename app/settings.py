@@ -68,6 +68,10 @@ class Settings(BaseSettings):
         default=10_000, ge=1, description="Most solves of one tenant that wait at a time."
     )
 
+    max_active_runs_per_tenant: int = Field(
+        default=1000, ge=1, description="Most training runs of one tenant that are followed."
+    )
+
     root_path: str = Field(
         default="",
         pattern=r"^(/[A-Za-z0-9._~-]+)*$",
@@ -233,6 +237,12 @@ class Settings(BaseSettings):
         ge=0,
         description="How long a result without a job is kept after it was last asked for; "
         "0 = for ever.",
+    )
+    keep_runs_days: float = Field(
+        default=30,
+        ge=0,
+        description="How long a training run is kept that was stopped or reports nothing any "
+        "more; 0 = for ever.",
     )
     keep_audit_days: float = Field(
         default=365, ge=0, description="How long entries of the audit log are kept; 0 = for ever."

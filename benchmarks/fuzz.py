@@ -28,6 +28,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from app.callers import ANYBODY
 from app.cursors import decode_cursor
 from app.database import Database
 from app.errors import InvalidRequest, ServiceError
@@ -39,6 +40,7 @@ from app.schemas.requests import PipelineScheduleRequest, ShardingPlanRequest, T
 from app.security.addresses import parse_host, parse_origin
 from app.security.keys import holds_key, parse_key
 from app.services.batches import Batches
+from app.services.calibrations.use import CalibrationsInUse
 from app.services.estimates import Estimates
 from app.services.events import Position
 from app.services.examples import example_bodies
@@ -187,27 +189,27 @@ def _targets() -> dict[str, Target]:
     settings = Settings(authentication="off", database_url="sqlite:///never-opened.db")
     database = Database(settings)
     submission = Submission(database, settings, "0", lambda: None)
-    webhooks = WebhookTargets(settings)
+    webhooks, in_use = WebhookTargets(settings), CalibrationsInUse(database)
     plans: dict[str, PlanRequests[Any]] = {
         PIPELINE: PlanRequests(
             PIPELINE, submission, pipeline_request.resolve_request, PipelineLimits(settings),
-            webhooks,
+            webhooks, in_use,
         ),
         SHARDING: PlanRequests(
             SHARDING, submission, sharding_request.resolve_request, ShardingLimits(settings),
-            webhooks,
+            webhooks, in_use,
         ),
         TRAINING: PlanRequests(
             TRAINING, submission, training_request.resolve_request, TrainingLimits(settings),
-            webhooks,
+            webhooks, in_use,
         ),
     }  # fmt: skip
-    estimates = Estimates(ESTIMATES, EstimateLimits(settings))
+    estimates = Estimates(ESTIMATES, EstimateLimits(settings), in_use)
     batches = Batches(database, settings, submission, Jobs(database), plans)
     targets: dict[str, Target] = {kind: _reading(kind, plan) for kind, plan in plans.items()}
     for name in ESTIMATES:
         targets[name] = _estimating(estimates, name)
-    targets["batch"] = lambda body: batches.preview(body).model_dump()
+    targets["batch"] = lambda body: batches.preview(ANYBODY, body).model_dump()
     targets["texts"] = _read_texts
     return targets
 
@@ -215,13 +217,13 @@ def _targets() -> dict[str, Target]:
 def _reading(kind: str, plan: PlanRequests[Any]) -> Target:
     def read(body: Mapping[str, Any]) -> Any:
         RequestKey.of("a key", kind=kind, body=body, fresh=False)
-        plan.read(body)
+        plan.read(ANYBODY.tenant, body)
 
     return read
 
 
 def _estimating(estimates: Estimates, name: str) -> Target:
-    return lambda body: estimates.answer(name, body)
+    return lambda body: estimates.answer(ANYBODY, name, body)
 
 
 def _read_texts(body: Mapping[str, Any]) -> None:

@@ -1,7 +1,7 @@
-"""The `loadmaster` command and the Python client: `from client import Planner`.
+"""The `loadmaster` command and the Python client: `from client import Planner, Run`.
 
 Importing this package loads nothing; each name loads what it needs when it is first used, which for
-`Planner` and `AsyncPlanner` is an HTTP client and for `Planner.local()` the planner itself.
+`Planner`, `AsyncPlanner` and `Run` is an HTTP client and for `Planner.local()` the planner itself.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from client.library.job import Batch, Job
     from client.library.planner import Planner
     from client.library.retries import Retries
+    from client.library.run import Run
+    from client.library.run_views import RunPlan, RunView
     from client.library.views import (
         Estimate,
         PipelineSchedule,
@@ -52,6 +54,9 @@ __all__ = [
     "Planner",
     "Result",
     "Retries",
+    "Run",
+    "RunPlan",
+    "RunView",
     "ServiceUnreachable",
     "ShardingPlan",
     "Status",
@@ -65,6 +70,8 @@ _NAMES_OF = {
     "client.library.job": ("Batch", "Job"),
     "client.library.planner": ("Planner",),
     "client.library.retries": ("Retries",),
+    "client.library.run": ("Run",),
+    "client.library.run_views": ("RunPlan", "RunView"),
     "client.library.views": (
         *("Estimate", "PipelineSchedule", "Result", "ShardingPlan", "Status", "Timeline"),
         "TrainingPlan",

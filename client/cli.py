@@ -19,10 +19,12 @@ from client.batching import batch_command
 from client.connecting import connect
 from client.database import database_commands
 from client.demo import DEFAULT_DEMO_DIR, run_demo
+from client.diagnosing import diagnose_command
 from client.errors import EXIT_INPUT, EXIT_INTERRUPTED, ClientError
 from client.estimating import estimate_command
 from client.exporting import export_command, formats_command
 from client.extracting import extract_command
+from client.following import runs_command
 from client.importing import import_command
 from client.listing import job_table
 from client.options import output_option, server_option, time_limit_option
@@ -153,7 +155,9 @@ main.add_command(solve_command)
 main.add_command(shard_command)
 main.add_command(plan_command)
 main.add_command(batch_command)
+main.add_command(runs_command)
 main.add_command(estimate_command)
+main.add_command(diagnose_command)
 main.add_command(report_command)
 main.add_command(export_command)
 main.add_command(slurm_command)

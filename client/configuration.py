@@ -36,6 +36,26 @@ FURTHER_KEYS: Mapping[str, tuple[str, ...]] = {
     "scaling": ("kind",),
     "offload": ("bytes_to_move", "chunk_bytes", "overlap"),
     "communication": ("in_network_reduction",),
+    "checkpoints": (
+        "parameters_bytes",
+        "state_bytes",
+        "storage_bytes_per_s",
+        "storage_bytes_per_s_per_node",
+        "fast_storage",
+        "fast_bytes_per_s_per_node",
+        "fast_contents",
+        "fast_share",
+        "blocking_share",
+        "fast_blocking_share",
+        "failures_per_day",
+        "gpu_mtbf_hours",
+        "node_mtbf_hours",
+        "detection_s",
+        "reschedule_s",
+        "load_s",
+        "iteration_ns",
+        "preemption_notice_s",
+    ),
 }
 """Of each estimate, the keys beside `model`, `cluster` and `training`."""
 ESTIMATE_KEYS = (*TRAINING_KEYS, *(key for keys in FURTHER_KEYS.values() for key in keys))

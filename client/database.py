@@ -100,8 +100,8 @@ def database_commands() -> None:
 @click.option(
     "--down",
     is_flag=True,
-    help="Go back to an older schema, which drops what it lacks: below 0006 requests of "
-    "jobs, below 0005 keys, limits of tenants, the audit log, webhooks and batches.",
+    help="Go back to an older schema, which drops what it lacks: below 0007 runs, below 0006 "
+    "requests of jobs, below 0005 keys, limits of tenants, the audit log, webhooks and batches.",
 )
 @database_options
 def migrate_command(revision: str, down: bool, data_dir: Path, database_url: str) -> None:

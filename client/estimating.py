@@ -14,6 +14,7 @@ from rich.console import Console
 from client.configuration import FURTHER_KEYS, read_estimate_request
 from client.connecting import connect
 from client.errors import EXIT_INFEASIBLE
+from client.estimates.checkpoints import render_checkpoints
 from client.estimates.communication import render_communication
 from client.estimates.memory import render_memory
 from client.estimates.offload import render_offload
@@ -32,6 +33,7 @@ RENDERERS: Mapping[str, Callable[[Console, Mapping[str, Any]], None]] = {
     "scaling": render_scaling,
     "offload": render_offload,
     "communication": render_communication,
+    "checkpoints": render_checkpoints,
 }
 DEFAULT_NAMES = "memory,step-time"
 

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from client.errors import ClientError, InputError
-from client.factories import TARGET_REMEDY, load_factory
+from client.errors import InputError
+from client.factories import TARGET_REMEDY, called, load_factory
 from client.output import check_output, write_text
 
 if TYPE_CHECKING:
     from client.operator_graph.extraction import Extraction
 
 INSTALL = "Install it: pip install 'loadmaster[torch]'."
+WITHOUT_DATA = "It is called with fake tensors: shapes and dtypes, no data to read or load."
 DTYPES = ("fp32", "bf16", "fp16")
 
 _OUTPUT = click.Path(dir_okay=False, readable=False, path_type=Path)
@@ -101,19 +102,9 @@ def _from_factory(target: str, dtype: str | None, fold: bool) -> Extraction:
 
     factory = load_factory(target)
 
-    def make() -> Any:
-        try:
-            return factory()
-        except ClientError:
-            raise
-        except Exception as error:
-            raise InputError(
-                target,
-                f"raised {type(error).__name__}: {' '.join(str(error).split())[:200]}",
-                "It is called with fake tensors: shapes and dtypes, no data to read or load.",
-            ) from error
-
-    made = build_fake(make, dtype=DTYPES[dtype] if dtype else None)
+    made = build_fake(
+        lambda: called(target, factory, WITHOUT_DATA), dtype=DTYPES[dtype] if dtype else None
+    )
     if not (isinstance(made, tuple) and len(made) == 2 and isinstance(made[1], tuple | Mapping)):
         raise InputError(
             target,

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from client.errors import InputError
+from client.errors import ClientError, InputError
 
 TARGET_REMEDY = "Name FILE.py:FACTORY or PACKAGE.MODULE:FACTORY, a function that takes nothing."
 
@@ -51,8 +51,20 @@ def _module(place: str, target: str) -> ModuleType:
         module = importlib.util.module_from_spec(spec)
         sys.modules.setdefault(path.stem, module)
         spec.loader.exec_module(module)
-    except (ImportError, SyntaxError) as error:
-        raise InputError(
-            target, f"cannot be imported: {error}.", "Run it with python to see what it lacks."
-        ) from error
+    except ClientError:
+        raise
+    except Exception as error:
+        words = f"cannot be imported: {type(error).__name__}: {' '.join(str(error).split())[:200]}."
+        raise InputError(target, words, "Run it with python to see what it lacks.") from error
     return module
+
+
+def called(target: str, factory: Callable[[], Any], remedy: str) -> Any:
+    """What the factory returns. Raises `InputError` with what it raised and the remedy."""
+    try:
+        return factory()
+    except ClientError:
+        raise
+    except Exception as error:
+        words = " ".join(str(error).split())[:200]
+        raise InputError(target, f"raised {type(error).__name__}: {words}", remedy) from error

@@ -6,23 +6,27 @@ Needs JAX (``pip install jax``). Nothing is computed: arguments may be `jax.Shap
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
-from jax.tree_util import tree_flatten_with_path
 
 from client.errors import InputError
+from client.jax_values import (
+    free_dimension,
+    is_linear,
+    layers_name,
+    leaves_of,
+    like,
+    slice_of,
+    value_of,
+    view_of,
+)
 from client.operator_graph.extraction import Extraction
 from client.operator_graph.recognise import recognise
 from client.operator_graph.report import report
-from client.operator_graph.trace import FLOATING, Loop, Origin, Shape, Step, Trace, Value
+from client.operator_graph.trace import Loop, Shape, Step, Trace, Value
 
-DTYPES = {
-    "float64": "fp64", "float32": "fp32", "bfloat16": "bf16", "float16": "fp16",
-    "float8_e4m3fn": "fp8", "float8_e5m2": "fp8", "int64": "int64", "int32": "int32",
-    "uint32": "int32", "int16": "int32", "int8": "int8", "uint8": "int8", "bool": "bool",
-}  # fmt: skip
 NAMES = {
     "logistic": "sigmoid", "integer_pow": "pow", "max": "maximum", "min": "minimum",
     "select_n": "where", "convert_element_type": "cast", "reduce_sum": "sum", "reduce_max": "max",
@@ -45,12 +49,12 @@ def extract(
     what has no graph.
     """
     closed = jax.make_jaxpr(function)(parameters, *inputs)
-    values = list(_leaves(parameters, "parameter", ""))
+    values = list(leaves_of(parameters, "parameter", ""))
     for number, each in enumerate(inputs):
-        values += _leaves(each, "input", f"input{number}")
+        values += leaves_of(each, "input", f"input{number}")
     walk = _Walk()
     walk.enter(
-        closed.jaxpr.constvars, [_value(each.aval, "constant") for each in closed.jaxpr.constvars]
+        closed.jaxpr.constvars, [value_of(each.aval, "constant") for each in closed.jaxpr.constvars]
     )
     walk.enter(closed.jaxpr.invars, values)
     walk.run(closed.jaxpr)
@@ -61,23 +65,6 @@ def extract(
     graph = recognise(trace, fold=False, loop=walk.loop)
     own_name = name or str(getattr(function, "__name__", "function"))
     return Extraction(graph.document(), report(graph, name=own_name, saved_bytes=None))
-
-
-def _leaves(tree: Any, origin: Origin, prefix: str) -> Iterator[Value]:
-    for path, leaf in tree_flatten_with_path(tree)[0]:
-        parts = [str(getattr(k, "key", getattr(k, "name", getattr(k, "idx", k)))) for k in path]
-        yield _value(leaf, origin, ".".join([prefix, *parts]).strip(".") or origin)
-
-
-def _value(aval: Any, origin: Origin = "step", name: str = "", gradient: bool = True) -> Value:
-    dtype = str(aval.dtype)
-    if dtype not in DTYPES:
-        raise InputError(
-            name or "function", f"has a tensor of {dtype}.", "Use floating point or integers."
-        )
-    own = DTYPES[dtype]
-    has_gradient = gradient and own in FLOATING and origin != "constant"
-    return Value(tuple(aval.shape), own, origin, name, has_gradient)
 
 
 class _Walk:
@@ -101,7 +88,7 @@ class _Walk:
 
     def call(self, jaxpr: Any, arguments: Sequence[Value]) -> list[Value | None]:
         """What a jaxpr gives for these arguments."""
-        self.enter(jaxpr.constvars, [_value(v.aval, "constant") for v in jaxpr.constvars])
+        self.enter(jaxpr.constvars, [value_of(v.aval, "constant") for v in jaxpr.constvars])
         self.enter(jaxpr.invars, arguments)
         self.run(jaxpr)
         return [self.read(each) for each in jaxpr.outvars]
@@ -131,7 +118,7 @@ class _Walk:
         self.enter(equation.outvars, self.call(jaxpr, own))
 
     def _argument(self, atom: Any) -> Value:
-        return self.read(atom) or _value(atom.aval, "constant")
+        return self.read(atom) or value_of(atom.aval, "constant")
 
     def _scan(self, equation: Any) -> None:
         """Layers whose weights lie behind one another: one of them, so many times."""
@@ -141,8 +128,8 @@ class _Walk:
         jaxpr = settings["jaxpr"].jaxpr
         entries = [v for v in arguments[constants : constants + carries] if v.is_activation]
         stacks = arguments[constants + carries :]
-        layers = _layers_name(stacks)
-        per_turn = [_slice(each, layers) for each in stacks]
+        layers = layers_name(stacks)
+        per_turn = [slice_of(each, layers) for each in stacks]
         stacked = [v for v in equation.outvars[carries:] if str(v.aval.dtype).startswith("float")]
         if self.loop is not None or len(entries) != 1 or any(v.is_activation for v in per_turn):
             raise InputError(
@@ -165,7 +152,7 @@ class _Walk:
     def _step(self, equation: Any, name: str) -> None:
         inputs = [v for v in map(self.read, equation.invars) if v is not None]
         gradient = any(value.has_gradient for value in inputs) and name != "stop_gradient"
-        outputs = [_value(v.aval, gradient=gradient) for v in equation.outvars]
+        outputs = [value_of(v.aval, gradient=gradient) for v in equation.outvars]
         if inputs and (
             name in NOTHING_HAPPENS
             or (name in ("convert_element_type", "reshape", "broadcast_in_dim")
@@ -177,7 +164,7 @@ class _Walk:
         alone = len(weights) == 1 and not any(v.is_activation for v in inputs)
         if gradient and alone and name not in ("gather", "dot_general"):
             (weight,) = weights
-            self.enter(equation.outvars, [_view(weight, each) for each in outputs])
+            self.enter(equation.outvars, [view_of(weight, each) for each in outputs])
             return
         self.enter(equation.outvars, outputs)
         if name == "dot_general":
@@ -196,13 +183,13 @@ class _Walk:
             return
         x, y = inputs
         left, right = map(tuple, contracted)
-        if not batch[0] and y.is_parameter and _is_linear(x, y, right):
+        if not batch[0] and y.is_parameter and is_linear(x, y, right):
             self._linear(x, y, output, left, right)
-        elif not batch[0] and x.is_parameter and _is_linear(y, x, left):
+        elif not batch[0] and x.is_parameter and is_linear(y, x, left):
             # The weight's features come first, as the transpose behind it says.
             free = len(x.shape) - len(left)
             lead = len(y.shape) - len(right)
-            made = _like(output, (*output.shape[free:], *output.shape[:free]))
+            made = like(output, (*output.shape[free:], *output.shape[:free]))
             self._linear(y, x, made, right, left)
             order = (*range(lead, lead + free), *range(lead))
             self._write("transpose", [made], [output], {"order": order})
@@ -232,7 +219,7 @@ class _Walk:
             x = self._reshaped(x, (*outside, features))
         shape = (features, width) if first else (width, features)
         flat = Value(shape, weight.dtype, "parameter", weight.name, True, weight.whole or weight)
-        made = output if output.shape == (*outside, width) else _like(output, (*outside, width))
+        made = output if output.shape == (*outside, width) else like(output, (*outside, width))
         self._write("linear", [x, flat], [made], {"layout": "in_out" if first else "out_in"})
         if made is not output:
             self._write("reshape", [made], [output], is_view=True)
@@ -241,19 +228,23 @@ class _Walk:
         self, x: Value, y: Value, output: Value, contracted: tuple[int, int], batch: Any
     ) -> None:
         """Both operands with their batch dimensions first and the contracted one last."""
-        a = self._arranged(x, (*batch[0], _free(x, contracted[0], batch[0]), contracted[0]))
-        b = self._arranged(y, (*batch[1], _free(y, contracted[1], batch[1]), contracted[1]))
+        a = self._arranged(
+            x, (*batch[0], free_dimension(x, contracted[0], batch[0]), contracted[0])
+        )
+        b = self._arranged(
+            y, (*batch[1], free_dimension(y, contracted[1], batch[1]), contracted[1])
+        )
         self._write("matmul", [a, b], [output], {"transpose_b": True})
 
     def _arranged(self, x: Value, order: tuple[int, ...]) -> Value:
         if order == tuple(range(len(order))):
             return x
-        out = _like(x, tuple(x.shape[each] for each in order))
+        out = like(x, tuple(x.shape[each] for each in order))
         self._write("transpose", [x], [out], {"order": order}, is_view=True)
         return out
 
     def _reshaped(self, x: Value, shape: Shape) -> Value:
-        out = _like(x, shape)
+        out = like(x, shape)
         self._write("reshape", [x], [out], is_view=True)
         return out
 
@@ -306,39 +297,3 @@ def _is_lookup(equation: Any, inputs: list[Value]) -> bool:
     table = inputs[0]
     sizes = tuple(equation.params["slice_sizes"])
     return table.is_parameter and len(table.shape) == 2 and sizes == (1, table.shape[1])
-
-
-def _layers_name(stacks: Sequence[Value]) -> str:
-    """What the paths of all stacked weights begin with, and a star for the layer's number."""
-    paths = [each.name.split(".") for each in stacks if each.is_parameter]
-    common = [parts[0] for parts in zip(*paths, strict=False) if len(set(parts)) == 1]
-    return ".".join([*(common or ["layers"]), "*"])
-
-
-def _is_linear(x: Value, weight: Value, of_weight: tuple[int, ...]) -> bool:
-    """Whether an activation meets the first or the last dimensions of a weight."""
-    first = tuple(range(len(of_weight)))
-    behind = tuple(range(len(weight.shape) - len(of_weight), len(weight.shape)))
-    return not x.is_parameter and tuple(sorted(of_weight)) in (first, behind)
-
-
-def _slice(stack: Value, layers: str) -> Value:
-    """What one turn of a scan takes of its stacked values; a weight of each layer's own."""
-    prefix = layers.removesuffix("*")
-    name = layers + "." + stack.name.removeprefix(prefix) if stack.is_parameter else stack.name
-    return Value(stack.shape[1:], stack.dtype, stack.origin, name, stack.has_gradient)
-
-
-def _view(weight: Value, like: Value) -> Value:
-    if math.prod(like.shape) < math.prod(weight.shape):
-        return Value(like.shape, weight.dtype, "parameter", f"{weight.name}:part", True)
-    return Value(like.shape, weight.dtype, "parameter", weight.name, True, weight.whole or weight)
-
-
-def _like(value: Value, shape: Shape) -> Value:
-    return Value(shape, value.dtype, has_gradient=value.has_gradient)
-
-
-def _free(value: Value, contracted: int, batch: Sequence[int]) -> int:
-    """The one dimension that is neither contracted nor of the batch."""
-    return next(n for n in range(len(value.shape)) if n != contracted and n not in batch)

@@ -66,6 +66,11 @@ def posting_options(engines: Sequence[str], engine_words: str) -> Callable[[Comm
     decorators = (
         click.argument("file", type=click.Path(dir_okay=False, path_type=Path)),
         click.option("--wait", is_flag=True, help="Wait for the answer and show it."),
+        click.option(
+            "--id-only",
+            is_flag=True,
+            help="Of all that is said only the job's ID goes to standard output: for scripts.",
+        ),
         time_limit_option,
         click.option("--engine", type=click.Choice(engines), help=engine_words),
         click.option("--threads", type=click.IntRange(1), help="Threads to solve with."),

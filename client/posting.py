@@ -33,6 +33,7 @@ seed_option = click.option("--seed", type=click.IntRange(0), help="Of what is dr
 def solve_command(
     file: Path,
     wait: bool,
+    id_only: bool,
     time_limit: float | None,
     iterations: int | None,
     engine: str | None,
@@ -59,6 +60,7 @@ def solve_command(
         body,
         fresh=fresh,
         wait=wait,
+        id_only=id_only,
         output=output,
         server=server,
     )
@@ -77,6 +79,7 @@ def solve_command(
 def shard_command(
     file: Path,
     wait: bool,
+    id_only: bool,
     time_limit: float | None,
     engine: str | None,
     threads: int | None,
@@ -114,6 +117,7 @@ def shard_command(
         body,
         fresh=fresh,
         wait=wait,
+        id_only=id_only,
         output=output,
         server=server,
     )
@@ -130,6 +134,7 @@ def shard_command(
 def plan_command(
     file: Path,
     wait: bool,
+    id_only: bool,
     time_limit: float | None,
     engine: str | None,
     threads: int | None,
@@ -164,6 +169,7 @@ def plan_command(
         body,
         fresh=fresh,
         wait=wait,
+        id_only=id_only,
         output=output,
         server=server,
     )
@@ -175,16 +181,20 @@ def _post(
     *,
     fresh: bool,
     wait: bool,
+    id_only: bool,
     output: Path | None,
     server: str,
 ) -> None:
     """Post, and wait for the answer and show it if that is asked for."""
-    console = terminal()
+    console = terminal(on_stderr=id_only)
     with connect(server) as client:
         submission = client.submit(kind, body, fresh=fresh)
         job_id = submission["id"]
+        if id_only:
+            click.echo(job_id)
         if not (wait or output):
-            _say_accepted(submission, server)
+            if not id_only:
+                _say_accepted(submission, server)
             return
         try:
             result = answer_of(client, submission, console, time_limit_s(body))
@@ -197,7 +207,10 @@ def _post(
                 err=True,
             )
             sys.exit(EXIT_INTERRUPTED)
-        sys.exit(finish(console, kind, result, output))
+        status = finish(console, kind, result, output)
+        if not id_only:
+            _say_next(job_id, server, has_plan=status == 0)
+        sys.exit(status)
 
 
 def _say_accepted(submission: dict[str, Any], server: str) -> None:
@@ -206,6 +219,15 @@ def _say_accepted(submission: dict[str, Any], server: str) -> None:
     queue = f", position {position} in the queue" if position else ""
     click.echo(f"job {job_id}: {submission['state']} ({submission['cache']}{queue})")
     click.echo(f"look: loadmaster show {job_id}{_server_words(server)}")
+
+
+def _say_next(job_id: str, server: str, *, has_plan: bool) -> None:
+    words = _server_words(server)
+    click.echo(f"\njob {job_id}")
+    if has_plan:
+        click.echo(f"formats:   loadmaster formats {job_id}{words}")
+        click.echo(f"export:    loadmaster export {job_id} --to FORMAT -o FILE{words}")
+    click.echo(f"its log:   loadmaster show {job_id} --log{words}")
 
 
 def _server_words(server: str) -> str:

@@ -25,9 +25,9 @@ RENDERERS: Mapping[str, Callable[[Console, Mapping[str, Any]], None]] = {
 }
 
 
-def terminal() -> Console:
+def terminal(*, on_stderr: bool = False) -> Console:
     """Where results are shown."""
-    return Console(highlight=False)
+    return Console(stderr=on_stderr, highlight=False)
 
 
 def with_options(body: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:

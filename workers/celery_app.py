@@ -19,9 +19,12 @@ from app.observability import metrics
 from app.observability.exposition import serve_counts
 from app.observability.logs import configure_logging
 from app.observability.process_files import FOLDER_VARIABLE, metrics_folder
+from app.services.runs.keeper import RunKeeper
 from app.services.schema_state import schema_state
+from app.services.submission import Submission
 from app.services.webhooks.notifier import Notifier
 from planner.process_guard import die_with_parent
+from planner.version import __version__
 from workers import runtime
 from workers.capacity import capacity, default_concurrency
 from workers.health import show_life
@@ -38,6 +41,7 @@ solver_keeper = SolverKeeper(runtime.settings().solver_command)
 _main_process = os.getpid()
 _dispatchers: list[Dispatcher] = []
 _notifiers: list[Notifier] = []
+_run_keepers: list[RunKeeper] = []
 
 
 def _require_broker(**_: Any) -> None:
@@ -107,6 +111,24 @@ def _start_notifier(**_: Any) -> None:
     _notifiers.append(notifier)
 
 
+def _start_run_keeper(**_: Any) -> None:
+    settings, database = runtime.settings(), runtime.database()
+    submission = Submission(database, settings, __version__, _wake_dispatchers)
+    keeper = RunKeeper(database, settings, submission)
+    keeper.start()
+    _run_keepers.append(keeper)
+
+
+def _wake_dispatchers() -> None:
+    for dispatcher in _dispatchers:
+        dispatcher.wake()
+
+
+def _stop_run_keeper(**_: Any) -> None:
+    for keeper in _run_keepers:
+        keeper.stop()
+
+
 def _stop_notifier(**_: Any) -> None:
     for notifier in _notifiers:
         notifier.stop()
@@ -130,8 +152,10 @@ signals.worker_process_init.connect(_guard_pool_process)
 signals.worker_ready.connect(_start_solver_server)
 signals.worker_ready.connect(_start_sweep)
 signals.worker_ready.connect(_start_notifier)
+signals.worker_ready.connect(_start_run_keeper)
 signals.worker_ready.connect(_show_metrics)
 signals.worker_shutting_down.connect(_give_back_solves)
 signals.worker_shutdown.connect(_stop_sweep)
 signals.worker_shutdown.connect(_stop_notifier)
+signals.worker_shutdown.connect(_stop_run_keeper)
 signals.worker_shutdown.connect(_stop_solver_server)

@@ -21,7 +21,8 @@ CLIENT_CLOSED = 499
 _SANE = re.compile(r"[A-Za-z0-9._\-]{1,64}")
 # What is asked for all the time is written to the log only where it failed.
 POLLED = re.compile(
-    r"/(healthz|readyz|metrics|v1/events|v1/jobs/\{job_id\}(/events|/progress|/log)?)"
+    r"/(healthz|readyz|metrics|v1/events|v1/jobs/\{job_id\}(/events|/progress|/log)?"
+    r"|v1/runs/\{run_id\}(/plan|/telemetry)?)"
 )
 
 
@@ -69,7 +70,8 @@ def _note(scope: Scope, status: int, seconds: float) -> None:
     method = scope["method"]
     is_stream = route.endswith("/events")
     metrics.http_answered(method, route, status, seconds, is_stream=is_stream)
-    quiet = status < 400 and method in ("GET", "HEAD") and POLLED.fullmatch(route)
+    is_asking = method in ("GET", "HEAD") or route.endswith("/telemetry")
+    quiet = status < 400 and is_asking and POLLED.fullmatch(route)
     level = logging.DEBUG if quiet else logging.INFO
     if logger.isEnabledFor(level):
         # Neither the query nor a header: both may hold secrets.

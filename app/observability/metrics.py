@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Literal
 
@@ -24,6 +24,7 @@ from app.models import Solve, SolveState
 from app.observability.process_files import metrics_folder
 
 WebhookOutcome = Literal["delivered", "retried", "failed"]
+LookOutcome = Literal["done", "overtaken", "refused", "failed"]
 
 # Metrics open their files as they are made.
 metrics_folder()
@@ -113,6 +114,31 @@ DATABASE_ERRORS = Counter(
 BROKER_ERRORS = Counter(
     "loadmaster_broker_errors_total",
     "Times that the broker took no message.",
+    registry=REGISTRY,
+)
+TELEMETRY = Counter(
+    "loadmaster_run_telemetry_samples_total",
+    "Samples (of a stage in an iteration) that runs posted: accepted, known already, or too late.",
+    ("outcome",),
+    registry=REGISTRY,
+)
+RUN_LOOKS = Counter(
+    "loadmaster_run_looks_total",
+    "Looks at runs: done, overtaken by another process, refused, or failed.",
+    ("outcome",),
+    registry=REGISTRY,
+)
+RUN_SOLVES = Counter(
+    "loadmaster_run_solves_total",
+    "Solves that were asked for because of what a run reported.",
+    ("reason",),
+    registry=REGISTRY,
+)
+RUN_VERSIONS = Counter(
+    "loadmaster_run_versions_total",
+    "States that plans of runs reached: published, scheduled, running (a swap), confirmed, "
+    "rolled_back or superseded.",
+    ("state",),
     registry=REGISTRY,
 )
 EXPIRED = Counter(
@@ -213,6 +239,31 @@ def broker_failed() -> None:
     """The broker took no message."""
     with _counting:
         BROKER_ERRORS.inc()
+
+
+def telemetry_taken(outcomes: Mapping[str, int]) -> None:
+    """Telemetry was posted; how many of its samples had which outcome."""
+    with _counting:
+        for outcome, samples in outcomes.items():
+            TELEMETRY.labels(outcome).inc(samples)
+
+
+def run_looked_at(outcome: LookOutcome) -> None:
+    """A run was looked at, or could not be."""
+    with _counting:
+        RUN_LOOKS.labels(outcome).inc()
+
+
+def run_solve_wanted(reason: str) -> None:
+    """A solve was asked for because of what a run reported."""
+    with _counting:
+        RUN_SOLVES.labels(reason).inc()
+
+
+def run_version_became(state: str) -> None:
+    """A plan of a run reached this state."""
+    with _counting:
+        RUN_VERSIONS.labels(state).inc()
 
 
 def expired(what: str, count: int) -> None:

@@ -76,4 +76,6 @@ def _gauges(load: Load) -> list[Metric]:
         "loadmaster_workers_busy", "Pool processes that have a solve and renewed its lease."
     )
     busy.add_metric([], load.busy_workers)
-    return [depth, oldest, running, busy]
+    runs = GaugeMetricFamily("loadmaster_runs_active", "Training runs that are followed.")
+    runs.add_metric([], load.active_runs)
+    return [depth, oldest, running, busy, runs]

@@ -26,8 +26,11 @@ from app.openapi.examples import add_examples
 from app.openapi.headers import add_headers
 from app.openapi.scopes import add_scopes
 from app.schemas.batches import BatchRequest
+from app.schemas.calibrations import CalibrationRequest
 from app.schemas.problems import Problem, problem_responses
 from app.schemas.requests import PipelineScheduleRequest, ShardingPlanRequest, TrainingPlanRequest
+from app.schemas.runs import AckRequest, RunChange, RunRequest, RunTelemetry
+from planner.diagnoses.documents import DiagnosisDocument
 from planner.estimates.registry import REQUESTS
 
 # Described here because no route takes or returns them by its signature.
@@ -36,7 +39,12 @@ EXTRA_SCHEMAS: tuple[type[BaseModel], ...] = (
     ShardingPlanRequest,
     TrainingPlanRequest,
     BatchRequest,
+    RunRequest,
+    RunChange,
+    AckRequest,
     *REQUESTS.values(),
+    DiagnosisDocument,
+    CalibrationRequest,
     Problem,
 )
 
@@ -46,7 +54,10 @@ TAGS = (
     ("sharding plans", "How the operators of a graph are divided over a group of devices."),
     ("training plans", "Parallel degrees and micro-batches of a training on a cluster."),
     ("estimates", "Closed formulas, answered at once and without a job."),
+    ("diagnoses", "Why a run or a plan does not go well: causes, checks and remedies."),
     ("batches", "Many requests posted at once, and how their answers compare."),
+    ("runs", "Training runs that report what they take, and the plans that follow it."),
+    ("calibrations", "What runs say of the cost model, by kind of GPU."),
     ("service", "Health, examples, figures and the audit log."),
 )
 
@@ -74,6 +85,9 @@ def openapi_document(app: FastAPI, *, asks_for_keys: bool) -> dict[str, Any]:
             schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
             schemas.update(schema.pop("$defs", {}))
             schemas[model.__name__] = schema
+        telemetry = RunTelemetry.json_schema(ref_template="#/components/schemas/{model}")
+        schemas.update(telemetry.pop("$defs", {}))
+        schemas["RunTelemetry"] = telemetry
         _replace_validation_errors(document)
         if asks_for_keys:
             add_scopes(document, app.routes)

@@ -48,7 +48,7 @@ def _names(path: str, operation: dict[str, Any], status: str) -> Iterator[str]:
         yield "WWW-Authenticate"
     if status in ("202", "429", "503") or (status == "200" and path.endswith("_id}")):
         yield "Retry-After"
-    if status == "202":
+    if status in ("201", "202"):
         yield "Location"
     if status in ("200", "304") and "if-none-match" in parameters:
         yield "ETag"

@@ -15,6 +15,7 @@ from app.models import (
     AuditEntry,
     DeliveryState,
     Job,
+    Run,
     Solve,
     SolveEvent,
     SolveLogLine,
@@ -108,6 +109,19 @@ class ExpiryRepository:
         still = unasked_solves(age_ms).where(Solve.id == solve_id)
         return self._session.scalars(still).one_or_none() is not None
 
+    def old_runs(self, age_ms: int, limit: int) -> Sequence[str]:
+        """Runs that were stopped so long ago, or have reported nothing for so long."""
+        return self._session.scalars(old_runs(age_ms).limit(limit)).all()
+
+    def lock_old_run(self, run_id: str, age_ms: int) -> bool:
+        """Whether the run may still go; if so, nobody reports to it until this commits."""
+        locked = select(Run.id).where(Run.id == run_id).with_for_update(skip_locked=True)
+        if self._session.scalars(locked).one_or_none() is None:
+            return False
+        # Only now: what a transaction that held the lock has written is seen by later queries.
+        still = old_runs(age_ms).where(Run.id == run_id)
+        return self._session.scalars(still).one_or_none() is not None
+
     def remove_audit_entries(self, age_ms: int, limit: int) -> int:
         """Delete the oldest entries if they are so old; returns how many."""
         oldest = (
@@ -155,6 +169,12 @@ def unasked_solves(age_ms: int) -> Select[str]:
         Solve.state.not_in(IN_FLIGHT),
         ~exists().where(Job.solve_id == Solve.id),
     )
+
+
+def old_runs(age_ms: int) -> Select[str]:
+    """Runs that were stopped so long ago, or have reported nothing for so long."""
+    last_sign = func.coalesce(Run.stopped_at, Run.telemetry_at, Run.created_at)
+    return select(Run.id).where(last_sign < clock_ms() - age_ms)
 
 
 def old_audit_entries(age_ms: int) -> Select[int]:

@@ -1,4 +1,4 @@
-"""How much there is to do, by two queries that are cheap however many solves are over."""
+"""How much there is to do, by a few queries that are cheap however many solves are over."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from app.database import clock_ms
-from app.models import IN_FLIGHT, Solve, SolveState
+from app.models import IN_FLIGHT, Run, RunStatus, Solve, SolveState
 
 
 @dataclass(frozen=True)
 class Load:
-    """Solves by queue, and who works on them."""
+    """Solves by queue, who works on them, and runs that are followed."""
 
     waiting: dict[str, int] = field(default_factory=dict)
     oldest_age_ms: dict[str, int] = field(default_factory=dict)
     running: dict[str, int] = field(default_factory=dict)
     busy_workers: int = 0
+    active_runs: int = 0
 
 
 class LoadRepository:
@@ -29,7 +30,7 @@ class LoadRepository:
 
     def load(self) -> Load:
         """What waits, what runs, and how many workers have something."""
-        load = Load(busy_workers=self._busy_workers())
+        load = Load(busy_workers=self._busy_workers(), active_runs=self._active_runs())
         statement = (
             select(Solve.state, Solve.queue, func.count(), clock_ms() - func.min(Solve.created_at))
             .where(Solve.state.in_(IN_FLIGHT))
@@ -42,6 +43,10 @@ class LoadRepository:
             else:
                 load.running[queue] = count
         return load
+
+    def _active_runs(self) -> int:
+        statement = select(func.count()).where(Run.state == RunStatus.ACTIVE)
+        return self._session.scalars(statement).one()
 
     def _busy_workers(self) -> int:
         statement = select(func.count(Solve.worker.distinct())).where(

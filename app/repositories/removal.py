@@ -14,6 +14,12 @@ from app.models import (
     BatchJob,
     Job,
     JobTag,
+    Run,
+    RunAck,
+    RunDocument,
+    RunEvent,
+    RunTelemetry,
+    RunVersion,
     Solve,
     SolveEvent,
     SolveLogLine,
@@ -51,6 +57,13 @@ class RemovalRepository:
         """Delete a solve that no job refers to."""
         self.remove_log(solve_id)
         self._delete(Solve, Solve.id == solve_id)
+
+    def remove_run(self, run_id: str) -> None:
+        """Delete a run with what is its own; jobs that were made for it stay."""
+        for table in (RunTelemetry, RunEvent, RunAck, RunVersion, RunDocument):
+            self._delete(table, table.run_id == run_id)
+        self._delete(Run, Run.id == run_id)
+        forget_keys_of(self._session, [run_id])
 
     def remove_log(self, solve_id: str) -> int:
         """Delete a solve's log and events; how many rows there were."""

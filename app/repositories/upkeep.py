@@ -10,7 +10,17 @@ from sqlalchemy import ColumnElement, exists, inspect, select, text
 from sqlalchemy.orm import Session, undefer
 
 from app.database import clock_ms
-from app.models import ANSWERED, BatchJob, Job, Solve, SolveState, Webhook
+from app.models import (
+    ANSWERED,
+    BatchJob,
+    Job,
+    Run,
+    RunTelemetry,
+    RunVersion,
+    Solve,
+    SolveState,
+    Webhook,
+)
 
 ROWS_AT_ONCE = 50
 POSTGRES_CHECKS = (
@@ -69,6 +79,8 @@ class UpkeepRepository:
             (Job, Job.solve_id, Solve),
             (Webhook, Webhook.job_id, Job),
             (BatchJob, BatchJob.job_id, Job),
+            (RunVersion, RunVersion.run_id, Run),
+            (RunTelemetry, RunTelemetry.run_id, Run),
         ):
             missing = select(reference).where(~exists().where(target.id == reference)).distinct()
             found += [

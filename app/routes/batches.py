@@ -74,7 +74,7 @@ async def submit_batch(
     body = await services.bodies.json_object(request, services.settings.max_batch_body_bytes)
     batches, threads = services.batches, services.batch_threads
     if manner.validate_only:
-        preview = await run_sync(partial(batches.preview, body), limiter=threads)
+        preview = await run_sync(partial(batches.preview, caller, body), limiter=threads)
         return JSONResponse(preview.model_dump())
     posted = partial(
         batches.submit,

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 from fastapi import APIRouter, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse
 
-from app.dependencies import READ_ACCESS, ServicesDep
+from app.dependencies import ReadCaller, ServicesDep
 from app.errors import (
     BodyTooLarge,
+    DatabaseUnavailable,
     InvalidRequest,
     LimitExceeded,
     MalformedBody,
@@ -21,9 +23,9 @@ from app.schemas.estimates import EstimateView
 from app.schemas.problems import problem_responses
 from planner.estimates.registry import REQUESTS
 
-router = APIRouter(tags=["estimates"], dependencies=[READ_ACCESS])
+router = APIRouter(tags=["estimates"])
 
-Answer = Callable[[Request, ServicesDep], Awaitable[Response]]
+Answer = Callable[[Request, ReadCaller, ServicesDep], Awaitable[Response]]
 
 # Per estimate: what it answers, in a sentence for the page and with the fields of its answer.
 WORDS = {
@@ -52,13 +54,19 @@ WORDS = {
         "Which ranks communicate over which links, and how NCCL should be set.",
         "the groups of each tier, the algorithm advised for each, and one environment",
     ),
+    "checkpoints": (
+        "How often to write checkpoints, what failures cost, and how to restart.",
+        "plans of one level and of two (defaults, Young, Daly, best), what a preemption notice "
+        "allows, and the order of a rolling restart",
+    ),
 }
 
 
 def _answer_of(name: str) -> Answer:
-    async def answer(request: Request, services: ServicesDep) -> Response:
+    async def answer(request: Request, caller: ReadCaller, services: ServicesDep) -> Response:
         body = await services.bodies.json_object(request, services.settings.max_body_bytes)
-        return JSONResponse(await run_in_threadpool(services.estimates.answer, name, body))
+        work = partial(services.estimates.answer, caller, name, body)
+        return JSONResponse(await run_in_threadpool(work))
 
     return answer
 
@@ -82,6 +90,7 @@ for _name, (_summary, _fields) in WORDS.items():
                 UnsupportedMediaType,
                 InvalidRequest,
                 LimitExceeded,
+                DatabaseUnavailable,
             ),
         },
     )

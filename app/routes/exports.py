@@ -28,7 +28,7 @@ from app.routes.worked_out import worked_out
 from app.schemas.exports import ExportList, FormatList
 from app.schemas.problems import problem_responses
 from app.services.exports import all_formats
-from planner.export.registry import FORMATS
+from planner.export.registry import FORMATS, WITH_ADDRESS
 
 router = APIRouter(prefix="/v1", tags=["jobs"])
 OVER = (JobNotFound, NoPlan, ResultNotReady, SolveFailed, DatabaseUnavailable)
@@ -88,8 +88,11 @@ async def get_job_export(
 ) -> Response:
     """The job's answer as a file."""
 
+    address = _address(request)
+    by_address = (address,) if name in WITH_ADDRESS else ()
+
     def tag_of(version: str) -> str:
-        return strong_tag(version, "export", name)
+        return strong_tag(version, "export", name, *by_address)
 
     found = await worked_out(
         request,
@@ -99,7 +102,7 @@ async def get_job_export(
             caller,
             job_id,
             name,
-            _address(request),
+            address,
             lambda version: known.names(tag_of(version)),
         ),
     )

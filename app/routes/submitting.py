@@ -40,6 +40,18 @@ class Manner:
     idempotency_key: str | None
 
 
+IdempotencyKeyHeader = Annotated[
+    str | None,
+    Header(
+        min_length=1,
+        max_length=255,
+        pattern=r"^[\x20-\x7e]+$",
+        description="Sent again with the same body, the request makes nothing new: the answer is "
+        "about what it made the first time.",
+    ),
+]
+
+
 def _manner(
     validate_only: Annotated[bool, Query(description="Resolve and bound only.")] = False,
     cache_control: Annotated[
@@ -49,16 +61,7 @@ def _manner(
         str | None,
         Header(description="`wait=N`: answer within N seconds, or as soon as it is over."),
     ] = None,
-    idempotency_key: Annotated[
-        str | None,
-        Header(
-            min_length=1,
-            max_length=255,
-            pattern=r"^[\x20-\x7e]+$",
-            description="Sent again with the same body, the request makes nothing new: the answer "
-            "is about what it made the first time.",
-        ),
-    ] = None,
+    idempotency_key: IdempotencyKeyHeader = None,
 ) -> Manner:
     fresh = "no-cache" in (cache_control or "").lower()
     return Manner(validate_only, fresh, prefer, idempotency_key)
@@ -105,7 +108,7 @@ async def submit(
     """Make a job of a request, and wait for it if that is asked for."""
     body = await services.bodies.json_object(request, services.settings.max_body_bytes)
     if manner.validate_only:
-        return JSONResponse(await run_in_threadpool(plans.preview, body))
+        return JSONResponse(await run_in_threadpool(plans.preview, caller, body))
     jobs = services.jobs
 
     def take_on() -> tuple[Made, JobOutcome]:

@@ -142,7 +142,7 @@ def protect(app: FastAPI, settings: Settings) -> None:
         app.add_middleware(
             CORSMiddleware,
             allow_origins=settings.allowed_origins,
-            allow_methods=("GET", "POST", "DELETE"),
+            allow_methods=("GET", "POST", "PATCH", "DELETE"),
             allow_headers=CORS_REQUEST_HEADERS,
             expose_headers=CORS_ANSWER_HEADERS,
         )

@@ -26,6 +26,7 @@ from app.services.transitions import (
     why_requeued,
 )
 from app.settings import Settings
+from planner.pipeline.names import StartKind
 
 SHORTEST_ATTEMPT_S = 3.0
 MAX_NAME_CHARACTERS = 64
@@ -212,7 +213,10 @@ def _work_order(fence: Fence, solve: Solve) -> WorkOrder:
 
 
 def _start(solve: Solve) -> dict[str, Any] | None:
-    """The best plan of the solve's earlier attempts, or else that of another solve."""
-    if solve.incumbent is not None:
-        return {**json.loads(solve.incumbent), "origin": {"kind": "earlier_attempt"}}
-    return None if solve.started_from is None else json.loads(solve.started_from)
+    """The best plan of the solve's earlier attempts, or else that of another solve. The plan that a
+    training run has is started from each time, since the answer is compared with it."""
+    given = None if solve.started_from is None else json.loads(solve.started_from)
+    is_running = given is not None and given.get("origin", {}).get("kind") == StartKind.RUNNING_PLAN
+    if solve.incumbent is not None and not is_running:
+        return {**json.loads(solve.incumbent), "origin": {"kind": StartKind.EARLIER_ATTEMPT}}
+    return given

@@ -75,15 +75,15 @@ class Batches:
         made = self._submission.made_before(caller.tenant, key)
         if made is not None:
             return made
-        batch, wanted = self._read(body)
+        batch, wanted = self._read(caller, body)
         return self._submission.submit_batch(
             caller.tenant, batch.name, wanted, fresh=fresh, key=key
         )
 
-    def preview(self, body: Mapping[str, Any]) -> BatchPreview:
+    def preview(self, caller: Caller, body: Mapping[str, Any]) -> BatchPreview:
         """What would be taken on; nothing is queued."""
         self._check_count(body)
-        batch, wanted = self._read(body)
+        batch, wanted = self._read(caller, body)
         return BatchPreview(
             requests=[
                 BatchPreviewEntry(
@@ -152,7 +152,7 @@ class Batches:
                 f"Give at most {self._settings.max_batch_requests}.",
             )
 
-    def _read(self, body: Mapping[str, Any]) -> tuple[BatchRequest, list[Wanted]]:
+    def _read(self, caller: Caller, body: Mapping[str, Any]) -> tuple[BatchRequest, list[Wanted]]:
         """All requests, resolved. Raises `InvalidRequest` that names what is wrong with each."""
         batch = read_fields(BatchRequest, body)
         wanted: list[Wanted] = []
@@ -160,7 +160,7 @@ class Batches:
         resolved_bytes = 0
         for position, entry in enumerate(batch.requests):
             try:
-                one = self._wanted(batch, entry)
+                one = self._wanted(caller, batch, entry)
             except (InvalidRequest, SpecError) as error:
                 errors += _errors_at(position, error)
                 continue
@@ -172,9 +172,9 @@ class Batches:
             raise InvalidRequest(detail, errors=errors[:MOST_ERRORS])
         return batch, wanted
 
-    def _wanted(self, batch: BatchRequest, entry: BatchEntry) -> Wanted:
+    def _wanted(self, caller: Caller, batch: BatchRequest, entry: BatchEntry) -> Wanted:
         defaults = batch.model_copy(update={"name": entry.name})
-        return self._plans[entry.kind].read(entry.request, defaults)
+        return self._plans[entry.kind].read(caller.tenant, entry.request, defaults)
 
 
 def _check_size(position: int, resolved_bytes: int) -> None:

@@ -8,25 +8,18 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy.orm import Session
-
 from app.callers import Caller
 from app.cursors import decode_cursor, encode_cursor
 from app.database import Database
 from app.errors import JobNotFound, NoPlan, RequestNotKept, ResultNotReady, SolveFailed
 from app.models import SolveState
-from app.observability import metrics
-from app.repositories.event_log import EventLog
 from app.repositories.job_rows import Ending, JobFilter, JobReader, JobRow
-from app.repositories.jobs import JobRepository
 from app.repositories.news import NewsReader
-from app.repositories.solves import SolveRepository
 from app.schemas.jobs import JobPage, JobView, LogPage, ProgressPage
-from app.services.audit import record
+from app.services.cancelling import detach
 from app.services.job_views import job_view, progress_step, retry_after_s, row_of
 from app.services.kept_plan import without_traces
 from app.services.polls import Polls
-from app.services.transitions import PLAN_COLUMNS, cancel
 
 PAGE_OF_LINES = 1000
 PAGE_OF_STEPS = 1000
@@ -187,7 +180,7 @@ class Jobs:
     def cancel(self, caller: Caller, job_id: str) -> JobView:
         """Detach the job; its solve stops, and keeps its best plan, if it was the last one."""
         with self._database.writing() as session:
-            self._detach(session, caller, job_id)
+            detach(session, caller, job_id)
             session.flush()
             return job_view(row_of(session.connection(), caller, job_id))
 
@@ -200,29 +193,7 @@ class Jobs:
             with self._database.writing() as session:
                 for job_id in job_ids[first : first + CANCELLED_AT_ONCE]:
                     with suppress(JobNotFound):
-                        self._detach(session, caller, job_id)
-
-    def _detach(self, session: Session, caller: Caller, job_id: str) -> None:
-        jobs = JobRepository(session)
-        job = jobs.get(caller.tenant, job_id)
-        if job is None:
-            raise JobNotFound(f"There is no job {job_id}.")
-        solve = SolveRepository(session).lock(job.solve_id, *PLAN_COLUMNS)
-        session.refresh(job)
-        if job.cancelled_at is not None or SolveState(solve.state).is_over:
-            return
-        is_last = jobs.waiting(solve.id) == 1
-        jobs.cancel(job, stops_solve=is_last)
-        record(session, caller, "job cancelled", job.id)
-        if not is_last:
-            return
-        solve.reusable = False
-        if solve.state == SolveState.QUEUED:
-            cancel(solve)
-            EventLog(session).change(solve.id)
-            metrics.solve_ended(solve)
-        else:
-            solve.stop_requested = True
+                        detach(session, caller, job_id)
 
 
 def _shown(row: JobRow, ending: Ending) -> tuple[str | None, dict[str, Any] | None]:

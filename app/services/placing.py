@@ -32,12 +32,14 @@ class Overtaken(Exception):
 @dataclass(frozen=True)
 class Wish:
     """What decides which solve a job gets. `columns` are those of a solve made for it; with
-    `fresh` no stored or running solve will do."""
+    `fresh` no stored or running solve will do. Where it has a start of its own (JSON text), nobody
+    else's request is answered by what comes of it."""
 
     resolution: Resolution
     columns: Mapping[str, Any]
     priority: int
     fresh: bool
+    started_from: str | None = None
 
     @property
     def engine(self) -> str | None:
@@ -143,6 +145,7 @@ class Placing:
             [
                 solve.id
                 for new in made
+                if new.wish.started_from is None
                 for solve in known[new.wish.resolution.spec_hash]
                 if solve.engine == new.wish.resolution.engine
             ]
@@ -156,7 +159,10 @@ class Placing:
                 "id": new.solve_id,
                 "scope": scope,
                 "priority": new.priority,
-                "started_from": starts.of(new.resolution) if new.wish.may_start else None,
+                "reusable": new.wish.started_from is None,
+                "started_from": starts.of(new.resolution)
+                if new.wish.may_start
+                else new.wish.started_from,
             }
             for new in made
         ]
@@ -179,7 +185,9 @@ class _New:
 
     def would_do(self, wish: Wish) -> bool:
         """Whether a job with the same spec may join it."""
-        return wish.engine is None or wish.engine == self.resolution.engine
+        has_own_start = self.wish.started_from is not None or wish.started_from is not None
+        same_engine = wish.engine is None or wish.engine == self.resolution.engine
+        return same_engine and not has_own_start
 
 
 def _place(place: _New | str, wish: Wish, attached: Mapping[str, Taken]) -> Place:

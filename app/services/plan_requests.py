@@ -7,6 +7,7 @@ from typing import Any, Generic, TypeVar
 
 from app.callers import Caller
 from app.schemas.requests import JobFields, split_body
+from app.services.calibrations.use import CalibrationsInUse
 from app.services.idempotency import RequestKey
 from app.services.limits import Limits
 from app.services.request_texts import posted
@@ -29,12 +30,14 @@ class PlanRequests(Generic[ResolvedT]):
         resolve: Callable[[Mapping[str, Any]], ResolvedT],
         limits: Limits[ResolvedT],
         targets: WebhookTargets,
+        calibrations: CalibrationsInUse,
     ) -> None:
         self._kind = kind
         self._submission = submission
         self._resolve = resolve
         self._limits = limits
         self._targets = targets
+        self._calibrations = calibrations
         self._resolutions = Resolutions()
 
     def submit(
@@ -45,19 +48,25 @@ class PlanRequests(Generic[ResolvedT]):
         made = self._submission.made_before(caller.tenant, key)
         if made is not None:
             return made
-        wanted = self.read(body)
+        wanted = self.read(caller.tenant, body)
         return self._submission.submit(caller.tenant, wanted, fresh=fresh, key=key)
 
-    def preview(self, body: Mapping[str, Any]) -> dict[str, Any]:
+    def preview(self, caller: Caller, body: Mapping[str, Any]) -> dict[str, Any]:
         """What the request resolves to and what bounds it; nothing is queued."""
-        fields, rest = split_body(body)
+        fields, rest = split_body(self.calibrated(caller.tenant, body))
         self._options(fields)
         return self._resolved(rest).preview()
 
-    def read(self, body: Mapping[str, Any], defaults: JobFields | None = None) -> Wanted:
+    def calibrated(self, tenant: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The body with the calibration that its cluster names in full."""
+        return self._calibrations.applied(tenant, body)
+
+    def read(
+        self, tenant: str, body: Mapping[str, Any], defaults: JobFields | None = None
+    ) -> Wanted:
         """The job that the body asks for; `defaults` count where the body says nothing, and their
         tags are added."""
-        fields, rest = split_body(body)
+        fields, rest = split_body(self.calibrated(tenant, body))
         if defaults is not None:
             fields = _with_defaults(fields, defaults)
         options = self._options(fields)

@@ -1,4 +1,4 @@
-"""Reading single jobs for many who ask at once.
+"""Reading single rows for many who ask at once.
 
 A thread for each who asks would cost more than the read, and those that run would take the
 interpreter and the connections from those that wait. So a few readers read for all: whoever comes
@@ -9,8 +9,10 @@ one query.
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from contextvars import Context
+from typing import Generic, TypeVar
 
 from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
@@ -21,11 +23,11 @@ from app.repositories.job_rows import JobReader, JobRow
 
 READERS = 2
 """One goes on where a connection of the other's leads nowhere."""
-Read = asyncio.Future[JobRow | None]
+RowT = TypeVar("RowT")
 
 
-class Polls:
-    """The reads of one process. It belongs to the event loop that asks."""
+class SharedReads(ABC, Generic[RowT]):
+    """The reads of one process of rows that have an id. It belongs to the event loop that asks."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -34,16 +36,16 @@ class Polls:
         self._readers: set[asyncio.Task[None]] = set()
         # Readers outlive the request that happened to come first.
         self._context = Context()
-        self._waiting: dict[str, Read] = {}
+        self._waiting: dict[str, asyncio.Future[RowT | None]] = {}
 
-    async def row(self, job_id: str) -> JobRow | None:
-        """The job as it is now, whoever's it is; None if there is none.
+    async def row(self, row_id: str) -> RowT | None:
+        """The row as it is now, whoever's it is; None if there is none.
 
         Raises `PoolTimeout` if it is not read within the time in which a connection has to be had.
         """
-        read = self._waiting.get(job_id)
+        read = self._waiting.get(row_id)
         if read is None:
-            read = self._waiting[job_id] = asyncio.get_running_loop().create_future()
+            read = self._waiting[row_id] = asyncio.get_running_loop().create_future()
             self._start_reader()
         done, _ = await asyncio.wait({read}, timeout=self._database.timeout_s)
         if not done:
@@ -66,13 +68,21 @@ class Polls:
                     # Those who asked may have gone by now, which is not worth a line in the log.
                     read.exception()
             else:
-                for job_id, read in reads.items():
-                    read.set_result(rows.get(job_id))
+                for row_id, read in reads.items():
+                    read.set_result(rows.get(row_id))
         # Not in a callback, which would come too late for a poll that comes right now.
         reader = asyncio.current_task()
         assert reader is not None
         self._readers.remove(reader)
 
-    def _read(self, job_ids: Collection[str]) -> Mapping[str, JobRow]:
+    @abstractmethod
+    def _read(self, row_ids: Collection[str]) -> Mapping[str, RowT]:
+        """Those of these rows that there are."""
+
+
+class Polls(SharedReads[JobRow]):
+    """The reads of jobs."""
+
+    def _read(self, row_ids: Collection[str]) -> Mapping[str, JobRow]:
         with self._database.looking() as connection:
-            return {row.id: row for row in JobReader(connection).some(job_ids)}
+            return {row.id: row for row in JobReader(connection).some(row_ids)}

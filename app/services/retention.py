@@ -1,4 +1,4 @@
-"""What is kept for how long: jobs, logs, answers, idempotency keys, the audit log.
+"""What is kept for how long: jobs, logs, answers, runs, idempotency keys, the audit log.
 
 Everything goes in steps of a few rows, each its own transaction, so that SQLite's write lock is
 never held for long; any number of processes may do it at once. Nothing that waits or runs is
@@ -22,6 +22,7 @@ from app.repositories.expiry import (
     old_audit_entries,
     old_jobs,
     old_log_rows,
+    old_runs,
     unasked_solves,
 )
 from app.repositories.idempotency import IdempotencyRepository
@@ -35,6 +36,7 @@ AT_ONCE_S = 0.2
 """How long the sweep removes things before it looks after solves again."""
 JOBS_PER_STEP = 50
 SOLVES_PER_LOOK = 100
+RUNS_PER_LOOK = 20
 ENTRIES_PER_STEP = 500
 
 Removed = Iterator[tuple[str, int]]
@@ -89,6 +91,8 @@ class Retention:
                 found["log_rows"] += sum(map(expiry.count, old_log_rows(age_ms)))
             if keep.keep_answers_days:
                 found["answers"] += expiry.count(unasked_solves(_ms(keep.keep_answers_days)))
+            if keep.keep_runs_days:
+                found["runs"] += expiry.count(old_runs(_ms(keep.keep_runs_days)))
             if keep.keep_audit_days:
                 age_ms = _ms(keep.keep_audit_days)
                 found["audit_entries"] += expiry.count(old_audit_entries(age_ms))
@@ -104,6 +108,8 @@ class Retention:
             yield from self._old_logs(_ms(keep.keep_logs_days))
         if keep.keep_answers_days:
             yield from self._unasked_solves(_ms(keep.keep_answers_days))
+        if keep.keep_runs_days:
+            yield from self._old_runs(_ms(keep.keep_runs_days))
         if keep.keep_audit_days:
             yield from self._old_audit_entries(_ms(keep.keep_audit_days))
         self._forget_idempotency_keys()
@@ -161,6 +167,25 @@ class Retention:
             if not ExpiryRepository(session).lock_unasked(solve_id, age_ms):
                 return False
             RemovalRepository(session).remove_solve(solve_id)
+            return True
+
+    def _old_runs(self, age_ms: int) -> Removed:
+        while True:
+            with self._database.reading() as session:
+                found = ExpiryRepository(session).old_runs(age_ms, RUNS_PER_LOOK)
+            removed = 0
+            for run_id in found:
+                gone = int(self._remove_old_run(run_id, age_ms))
+                removed += gone
+                yield "runs", gone
+            if not removed:
+                return
+
+    def _remove_old_run(self, run_id: str, age_ms: int) -> bool:
+        with self._database.writing() as session:
+            if not ExpiryRepository(session).lock_old_run(run_id, age_ms):
+                return False
+            RemovalRepository(session).remove_run(run_id)
             return True
 
     def _old_audit_entries(self, age_ms: int) -> Removed:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
@@ -23,6 +24,9 @@ from app.services.resolutions import Resolution
 from app.settings import Settings
 
 MAX_TRIES = 50
+T = TypeVar("T")
+_MADE = "made"
+"""What a session notes of the jobs that were made in it."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +66,7 @@ class Made:
 
 
 @dataclass(frozen=True)
-class _Prepared:
+class Prepared:
     """A job to be made: all that can be made ready before the database is asked for its lock."""
 
     job_id: str
@@ -97,7 +101,7 @@ class Submission:
         self, tenant: str, wanted: Wanted, *, fresh: bool, key: RequestKey | None = None
     ) -> Made:
         """Make one job; with `fresh` no stored or running solve answers it."""
-        prepared = self._prepare(tenant, wanted, fresh)
+        prepared = self.prepare(tenant, wanted, fresh=fresh)
         return self._commit(tenant, prepared.job_id, [prepared], key)
 
     def submit_batch(
@@ -110,54 +114,76 @@ class Submission:
         key: RequestKey | None = None,
     ) -> Made:
         """Make all of these jobs, or none, and the batch that they belong to."""
-        prepared = [self._prepare(tenant, one, fresh) for one in wanted]
+        prepared = [self.prepare(tenant, one, fresh=fresh) for one in wanted]
         batch = NewBatch(str(uuid.uuid4()), tenant, name, [one.job_id for one in prepared])
         return self._commit(tenant, batch.id, prepared, key, batch)
 
-    def _prepare(self, tenant: str, wanted: Wanted, fresh: bool) -> _Prepared:
+    def prepare(
+        self, tenant: str, wanted: Wanted, *, fresh: bool, started_from: str | None = None
+    ) -> Prepared:
+        """A job for `make`; `started_from` (JSON text) is where its solve starts, which then has
+        to be `fresh`."""
         columns = {
             **wanted.resolved.columns,
             "solver_version": self._version,
             "tenant": tenant,
             "queue": queue_of(wanted.resolved.time_limit_s, self._settings),
         }
-        wish = Wish(wanted.resolved, columns, wanted.options.priority, fresh)
-        return _Prepared(str(uuid.uuid4()), wanted, wish)
+        wish = Wish(wanted.resolved, columns, wanted.options.priority, fresh, started_from)
+        return Prepared(str(uuid.uuid4()), wanted, wish)
 
     def _commit(
         self,
         tenant: str,
         made_id: str,
-        prepared: Sequence[_Prepared],
+        prepared: Sequence[Prepared],
         key: RequestKey | None,
         batch: NewBatch | None = None,
     ) -> Made:
+        def make(session: Session) -> None:
+            self.make(session, tenant, prepared)
+            if batch is not None:
+                BatchRepository(session).add(batch)
+
+        return self.once(tenant, key, made_id, make)
+
+    def once(
+        self, tenant: str, key: RequestKey | None, made_id: str, make: Callable[[Session], None]
+    ) -> Made:
+        """Make something in a transaction, unless an earlier request with this key has."""
+
+        def claim_and_make(session: Session) -> Made:
+            # The key comes first: whoever waits for it holds nothing that others need.
+            if key is not None and not claim(session, self._settings, tenant, key, made_id):
+                known = made_before(session, self._settings, tenant, key)
+                if known is None:
+                    raise Overtaken
+                return Made(known, replayed=True)
+            make(session)
+            return Made(made_id)
+
+        return self.transaction(claim_and_make)
+
+    def transaction(self, work: Callable[[Session], T]) -> T:
+        """Do this in a transaction, and again where others were quicker; what it makes by `make`
+        is told of once it has committed."""
         for _ in range(MAX_TRIES):
             try:
                 with self._database.writing() as session:
-                    # The key comes first: whoever waits for it holds nothing that others need.
-                    if key is not None and not claim(session, self._settings, tenant, key, made_id):
-                        known = made_before(session, self._settings, tenant, key)
-                        if known is None:
-                            raise Overtaken
-                        return Made(known, replayed=True)
-                    places = self._make(session, tenant, prepared)
-                    if batch is not None:
-                        BatchRepository(session).add(batch)
+                    done = work(session)
             except Overtaken:
                 continue
             except OperationalError as error:
                 if not is_deadlock(error):
                     raise
                 continue
-            self._tell(prepared, places)
-            return Made(made_id)
+            for prepared, places in session.info.get(_MADE, ()):
+                self._tell(prepared, places)
+            return done
         raise RuntimeError(f"overtaken {MAX_TRIES} times in a row")
 
-    def _make(
-        self, session: Session, tenant: str, prepared: Sequence[_Prepared]
-    ) -> Sequence[Place]:
-        """Make the jobs, and the solves that they need."""
+    def make(self, session: Session, tenant: str, prepared: Sequence[Prepared]) -> Sequence[Place]:
+        """Make the jobs, and the solves that they need, as part of a `transaction`."""
         placing = Placing(session, tenant, self._version)
         places = placing.place([one.wish for one in prepared])
         if any(place.cache == "miss" for place in places):
@@ -171,9 +197,10 @@ class Submission:
                 if (hook := one.wanted.options.webhook) is not None
             ]
         )
+        session.info.setdefault(_MADE, []).append((prepared, places))
         return places
 
-    def _tell(self, prepared: Sequence[_Prepared], places: Sequence[Place]) -> None:
+    def _tell(self, prepared: Sequence[Prepared], places: Sequence[Place]) -> None:
         for one, place in zip(prepared, places, strict=True):
             metrics.job_taken_on(one.wish.columns["kind"], place.cache)
         if any(place.cache != "hit" for place in places):
@@ -185,7 +212,7 @@ def queue_of(time_limit_s: float, settings: Settings) -> str:
     return SHORT if time_limit_s <= settings.short_time_limit_s else LONG
 
 
-def _new_job(tenant: str, prepared: _Prepared, place: Place) -> NewJob:
+def _new_job(tenant: str, prepared: Prepared, place: Place) -> NewJob:
     options, posted = prepared.wanted.options, prepared.wanted.posted
     return NewJob(
         id=prepared.job_id,

@@ -56,7 +56,7 @@ class _Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._buffer += data
         head, separator, body = self._buffer.partition(HEAD_END)
-        if not separator or len(body) < _length(head):
+        if not separator or len(body) < length_of(head):
             return
         now = time.perf_counter()
         self.times_s.append(now - self._sent)
@@ -78,7 +78,8 @@ class _Connection(asyncio.Protocol):
         self._transport.write(self._request)
 
 
-def _length(head: bytes) -> int:
+def length_of(head: bytes) -> int:
+    """The bytes of the body that a head announces."""
     for line in head.lower().split(b"\r\n"):
         if line.startswith(LENGTH):
             return int(line[len(LENGTH) :])

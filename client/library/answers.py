@@ -10,6 +10,7 @@ from client.errors import ApiError, NoPlan, ServiceUnreachable
 from client.library.requests import Document
 from client.library.versions import VERSION_HEADER, check_version
 
+NO_CONTENT = 204
 NO_PLAN_CODES = frozenset(
     {"no_plan", "no_plan_within_limit", "out_of_memory", "solver_crashed", "worker_lost"}
 )
@@ -33,7 +34,9 @@ def settled(server: str, outcome: httpx.Response | httpx.HTTPError) -> httpx.Res
 
 
 def document_of(server: str, response: httpx.Response) -> Document:
-    """The JSON object of an answer."""
+    """The JSON object of an answer; an empty one of an answer that has no content."""
+    if response.status_code == NO_CONTENT:
+        return {}
     try:
         content = response.json()
     except ValueError:

@@ -20,6 +20,7 @@ from client.library.requests import (
     TrainingParts,
 )
 from client.library.retries import Retries
+from client.library.runs import AsyncRuns
 from client.library.views import Estimate, PipelineSchedule, Result, ShardingPlan, TrainingPlan
 
 Body = Mapping[str, Any]
@@ -59,6 +60,11 @@ class AsyncPlanner:
     async def aclose(self) -> None:
         """Close the connections."""
         await self._service.aclose()
+
+    @property
+    def runs(self) -> AsyncRuns:
+        """As `Planner.runs`."""
+        return AsyncRuns(self._service.ask)
 
     async def pipeline_schedule(
         self, body: Body | None = None, *, fresh: bool = False, **parts: Unpack[PipelineParts]

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import httpx
 
-from client.errors import ClientError, ServiceUnreachable
+from client.errors import ClientError, InputError, ServiceUnreachable
 from client.library import following, requests
 from client.library.answers import document_of, refusal, settled, unreachable
 from client.library.connection import TIMEOUT_S, Connection
@@ -60,30 +60,30 @@ class AsyncService:
 
     async def submit(self, kind: str, body: Mapping[str, Any], *, fresh: bool = False) -> Document:
         """As `Service.submit`."""
-        return await self._document(requests.submit(kind, body, fresh=fresh, key=new_key()))
+        return await self.ask(requests.submit(kind, body, fresh=fresh, key=new_key()))
 
     async def preview(self, kind: str, body: Mapping[str, Any]) -> Document:
         """What a request resolves to, and its bounds; nothing is solved."""
-        return await self._document(requests.preview(kind, body))
+        return await self.ask(requests.preview(kind, body))
 
     async def estimate(self, name: str, body: Mapping[str, Any]) -> Document:
         """The answer of an estimate (`memory`, `step-time`, …), at once."""
-        return await self._document(requests.estimate(name, body))
+        return await self.ask(requests.estimate(name, body))
 
     async def status(self, job_id: str) -> Document:
         """State, best objective, bound and gap of a job."""
-        return await self._document(requests.status(job_id))
+        return await self.ask(requests.status(job_id))
 
     async def result(self, job_id: str) -> Document:
         """The answer of a job that is over (409 before). Raises `NoPlan` where it has none."""
-        return await self._document(requests.result(job_id))
+        return await self.ask(requests.result(job_id))
 
     async def progress(self, job_id: str) -> list[Document]:
         """All steps of its solve so far, page by page."""
         steps: list[Document] = []
         offset = 0
         while True:
-            page = await self._document(requests.progress(job_id, offset))
+            page = await self.ask(requests.progress(job_id, offset))
             steps += page["steps"]
             offset = page["next_offset"]
             if not page["steps"]:
@@ -91,30 +91,30 @@ class AsyncService:
 
     async def log(self, job_id: str, offset: int = 0) -> Document:
         """`lines` of the solver's log from `offset`, `next_offset`, and whether it is `over`."""
-        return await self._document(requests.log(job_id, offset))
+        return await self.ask(requests.log(job_id, offset))
 
     async def timeline(self, job_id: str, row: Mapping[str, Any] | None = None) -> Document:
         """The operations, memory and idle time of its schedule, or of the classic schedule of a
         `row` of the result's comparison."""
-        return await self._document(requests.timeline(job_id, row))
+        return await self.ask(requests.timeline(job_id, row))
 
     async def exports(self, job_id: str) -> list[Document]:
         """The formats that are about what the job's answer has."""
-        return list((await self._document(requests.exports(job_id)))["exports"])
+        return list((await self.ask(requests.exports(job_id)))["exports"])
 
     async def export(self, job_id: str, name: str) -> str:
         """The answer of a job in the format of this name."""
-        return (await self._send(requests.export(job_id, name))).text
+        return (await self.send(requests.export(job_id, name))).text
 
     async def cancel(self, job_id: str) -> Document:
         """Stop a job; the best plan found so far is kept."""
-        return await self._document(requests.cancel(job_id))
+        return await self.ask(requests.cancel(job_id))
 
     async def jobs(self, *, limit: int, **filters: str) -> AsyncIterator[Document]:
         """The newest `limit` jobs that match, page by page."""
         cursor: str | None = None
         while limit > 0:
-            page = await self._document(requests.jobs(limit, filters, cursor))
+            page = await self.ask(requests.jobs(limit, filters, cursor))
             for job in page["jobs"][:limit]:
                 yield job
             limit -= len(page["jobs"])
@@ -124,15 +124,29 @@ class AsyncService:
 
     async def submit_batch(self, body: Mapping[str, Any], *, fresh: bool = False) -> Document:
         """Ask for many plans at once: the batch's `id`, and how many of its jobs are known."""
-        return await self._document(requests.submit_batch(body, fresh=fresh, key=new_key()))
+        return await self.ask(requests.submit_batch(body, fresh=fresh, key=new_key()))
 
     async def batch(self, batch_id: str) -> Document:
         """How the jobs of a batch are getting on, and the comparison of their answers."""
-        return await self._document(requests.batch(batch_id))
+        return await self.ask(requests.batch(batch_id))
 
     async def cancel_batch(self, batch_id: str) -> Document:
         """Stop those of its jobs that are not over."""
-        return await self._document(requests.cancel_batch(batch_id))
+        return await self.ask(requests.cancel_batch(batch_id))
+
+    async def ask(self, call: Call) -> Document:
+        """As `Service.ask`."""
+        return document_of(self.server, await self.send(call))
+
+    async def send(self, call: Call) -> httpx.Response:
+        """The answer, after as many tries as it takes or is allowed."""
+        trial = self._retries.begin()
+        while True:
+            outcome = await self._try(call)
+            pause_s = trial.pause_after(outcome)
+            if pause_s is None:
+                return settled(self.server, outcome)
+            await asyncio.sleep(pause_s)
 
     def follow(self, job_id: str, timeout_s: float | None = None) -> AsyncIterator[Document]:
         """The job's status each time that it changes, until it is over. Raises `WaitTimeout`."""
@@ -144,19 +158,6 @@ class AsyncService:
         """The batch each time that it changes, until it is over. Raises `WaitTimeout`."""
         return self._run(following.follow_batch(batch_id, Deadline(timeout_s)))
 
-    async def _document(self, call: Call) -> Document:
-        return document_of(self.server, await self._send(call))
-
-    async def _send(self, call: Call) -> httpx.Response:
-        """The answer, after as many tries as it takes or is allowed."""
-        trial = self._retries.begin()
-        while True:
-            outcome = await self._try(call)
-            pause_s = trial.pause_after(outcome)
-            if pause_s is None:
-                return settled(self.server, outcome)
-            await asyncio.sleep(pause_s)
-
     async def _try(self, call: Call) -> httpx.Response | httpx.TransportError:
         try:
             return await self._http.send(self._request(call, self._connection.timeout_of(call)))
@@ -166,6 +167,8 @@ class AsyncService:
             raise unreachable(self.server, error) from error
 
     def _request(self, call: Call, timeout: httpx.Timeout) -> httpx.Request:
+        if self._http.is_closed:
+            raise InputError("planner", "is closed.", "Make another one.")
         return self._http.build_request(
             call.method,
             call.path,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
-from client.library.requests import Document
+from client.library.requests import Call, Document
 
 
 class Backend(Protocol):
@@ -13,6 +13,7 @@ class Backend(Protocol):
     each method does and raises."""
 
     def close(self) -> None: ...
+    def ask(self, call: Call) -> Document: ...
     def submit(self, kind: str, body: Mapping[str, Any], *, fresh: bool = False) -> Document: ...
     def preview(self, kind: str, body: Mapping[str, Any]) -> Document: ...
     def estimate(self, name: str, body: Mapping[str, Any]) -> Document: ...

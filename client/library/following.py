@@ -3,10 +3,11 @@
 A generator yields steps (`Send`, `Listen`, `Next`, `Sleep`, `Tell`) and is sent what came of each,
 so that the same rules serve the synchronous and the asynchronous client, and tests without either.
 
-A job is followed by its stream of events. Where there is none to be had (too many streams, a proxy
-in between, the job is over), and for the last seconds before a deadline, it is polled: the service
-holds each poll until something has changed (`Prefer: wait`, `If-None-Match`); one that does not is
-asked at growing intervals.
+A job is followed by its stream of events, and looked at whenever one ends. Where there is none to
+be had (too many streams, the job is over), where streams end as soon as they begin (a proxy in
+between), and for the last seconds before a deadline, it is polled: the service holds each poll
+until something has changed (`Prefer: wait`, `If-None-Match`); one that does not is asked at growing
+intervals.
 """
 
 from __future__ import annotations
@@ -33,6 +34,9 @@ HELD_POLL_S = 20
 LOST_SERVICE_AFTER_S = 30.0
 LEAST_STREAM_S = 30.0
 """A stream is looked at every 15 s at least, which is too coarse for the end of a short wait."""
+SHORT_STREAM_S = 5.0
+MOST_SHORT_STREAMS = 3
+"""In a row; then it is polled."""
 NOT_MODIFIED = 304
 
 
@@ -117,22 +121,36 @@ def follow_batch(batch_id: str, deadline: Deadline) -> Steps:
 
 
 def _by_stream(job_id: str, deadline: Deadline) -> Generator[Step, Any, bool]:
-    """Whether the job is over; False where there is no stream, and near the deadline."""
+    """Whether the job is over; False where there is no stream that lasts, and near the deadline."""
     last_event_id: str | None = None
+    last: Document | None = None
+    short_streams = 0
     while deadline.left_s() > LEAST_STREAM_S:
+        began = deadline.now()
         error = yield Listen(requests.events(job_id, last_event_id))
         if error is not None:
             return False
         while (event := (yield Next())) is not None and event.name != "reconnect":
             last_event_id = event.id or last_event_id
             if event.name == "state":
-                yield Tell(event.data)
-                if event.data["state"] in TERMINAL_STATES:
+                last = event.data
+                yield Tell(last)
+                if last["state"] in TERMINAL_STATES:
                     return True
             if deadline.left_s() <= LEAST_STREAM_S:
                 return False
+        short_streams = short_streams + 1 if deadline.now() - began < SHORT_STREAM_S else 0
+        # A proxy may have ended it, and what the stream would have said is not said.
+        answer: httpx.Response | ClientError = yield Send(requests.status(job_id))
+        if isinstance(answer, ClientError) or short_streams == MOST_SHORT_STREAMS:
+            return False
+        if (status := answer.json()) != last:
+            last = status
+            yield Tell(status)
+        if status["state"] in TERMINAL_STATES:
+            return True
         # Streams end together when a service does, and come back one by one.
-        yield Sleep(FIRST_POLL_S * (1 + random.random()))
+        yield Sleep(FIRST_POLL_S * 2**short_streams * (1 + random.random()))
     return False
 
 

@@ -18,7 +18,7 @@ from client.errors import ApiError, InputError, WaitTimeout
 from client.library.local_batches import batch_view
 from client.library.local_charts import export_of, exports_of, timeline_of
 from client.library.local_job import LocalJob, Order
-from client.library.requests import Document
+from client.library.requests import Call, Document
 from planner.cores import usable_cores
 from planner.errors import SpecError
 from planner.estimates.registry import ESTIMATES
@@ -82,6 +82,10 @@ class LocalBackend:
             worker.join(STOP_WITHIN_S)
         if self._keeper is not None:
             self._keeper.stop()
+
+    def ask(self, call: Call) -> Document:
+        """Only a service follows runs. Raises `InputError`."""
+        raise InputError("planner", "keeps no runs: it is local.", "Use a service, Planner(URL).")
 
     def submit(self, kind: str, body: Mapping[str, Any], *, fresh: bool = False) -> Document:
         """Begin a solve, or queue it behind others. Nothing is stored, so all are `fresh`."""

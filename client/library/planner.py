@@ -20,6 +20,7 @@ from client.library.requests import (
     TrainingParts,
 )
 from client.library.retries import Retries
+from client.library.runs import Runs
 from client.library.service import Service
 from client.library.views import Estimate, PipelineSchedule, Result, ShardingPlan, TrainingPlan
 
@@ -84,6 +85,11 @@ class Planner:
         """Close the connections; a local planner stops its solves."""
         self._backend.close()
 
+    @property
+    def runs(self) -> Runs:
+        """Training runs whose plans the service keeps up to date. A local planner has none."""
+        return Runs(self._backend.ask)
+
     def pipeline_schedule(
         self, body: Body | None = None, *, fresh: bool = False, **parts: Unpack[PipelineParts]
     ) -> Job[PipelineSchedule]:
@@ -109,8 +115,8 @@ class Planner:
     def estimate(
         self, name: EstimateName, body: Body | None = None, **parts: Unpack[EstimateParts]
     ) -> Estimate:
-        """An estimate, at once: `memory`, `step-time`, `recomputation`, `scaling`, `offload` or
-        `communication`."""
+        """An estimate, at once: `memory`, `step-time`, `recomputation`, `scaling`, `offload`,
+        `communication` or `checkpoints`."""
         return Estimate(self._backend.estimate(name, requests.body_of(body, parts)))
 
     def batch(

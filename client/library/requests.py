@@ -12,7 +12,13 @@ from client.errors import InputError
 Document = dict[str, Any]
 Kind = Literal["pipeline", "sharding", "training"]
 EstimateName = Literal[
-    "memory", "step-time", "recomputation", "scaling", "offload", "communication"
+    "memory",
+    "step-time",
+    "recomputation",
+    "scaling",
+    "offload",
+    "communication",
+    "checkpoints",
 ]
 
 DEFAULT_SERVER = "http://127.0.0.1:8400"
@@ -102,6 +108,24 @@ class EstimateParts(TypedDict, total=False):
     chunk_bytes: int
     overlap: float
     in_network_reduction: bool
+    parameters_bytes: int
+    state_bytes: int
+    storage_bytes_per_s: float
+    storage_bytes_per_s_per_node: float
+    fast_storage: Literal["host_memory", "ssd"]
+    fast_bytes_per_s_per_node: float
+    fast_contents: Literal["parameters", "state"]
+    fast_share: float
+    blocking_share: float
+    fast_blocking_share: float
+    failures_per_day: float
+    gpu_mtbf_hours: float
+    node_mtbf_hours: float
+    detection_s: float
+    reschedule_s: float
+    load_s: float
+    iteration_ns: int
+    preemption_notice_s: float
 
 
 class BatchEntry(TypedDict):

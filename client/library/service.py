@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import httpx
 
-from client.errors import ClientError, ServiceUnreachable
+from client.errors import ClientError, InputError, ServiceUnreachable
 from client.library import following, requests
 from client.library.answers import document_of, refusal, settled, unreachable
 from client.library.connection import TIMEOUT_S, Connection
@@ -65,30 +65,30 @@ class Service:
 
         `fresh` solves again even where a stored answer exists.
         """
-        return self._document(requests.submit(kind, body, fresh=fresh, key=new_key()))
+        return self.ask(requests.submit(kind, body, fresh=fresh, key=new_key()))
 
     def preview(self, kind: str, body: Mapping[str, Any]) -> Document:
         """What a request resolves to, and its bounds; nothing is solved."""
-        return self._document(requests.preview(kind, body))
+        return self.ask(requests.preview(kind, body))
 
     def estimate(self, name: str, body: Mapping[str, Any]) -> Document:
         """The answer of an estimate (`memory`, `step-time`, …), at once."""
-        return self._document(requests.estimate(name, body))
+        return self.ask(requests.estimate(name, body))
 
     def status(self, job_id: str) -> Document:
         """State, best objective, bound and gap of a job."""
-        return self._document(requests.status(job_id))
+        return self.ask(requests.status(job_id))
 
     def result(self, job_id: str) -> Document:
         """The answer of a job that is over (409 before). Raises `NoPlan` where it has none."""
-        return self._document(requests.result(job_id))
+        return self.ask(requests.result(job_id))
 
     def progress(self, job_id: str) -> list[Document]:
         """All steps of its solve so far, page by page."""
         steps: list[Document] = []
         offset = 0
         while True:
-            page = self._document(requests.progress(job_id, offset))
+            page = self.ask(requests.progress(job_id, offset))
             steps += page["steps"]
             offset = page["next_offset"]
             if not page["steps"]:
@@ -96,35 +96,35 @@ class Service:
 
     def log(self, job_id: str, offset: int = 0) -> Document:
         """`lines` of the solver's log from `offset`, `next_offset`, and whether it is `over`."""
-        return self._document(requests.log(job_id, offset))
+        return self.ask(requests.log(job_id, offset))
 
     def timeline(self, job_id: str, row: Mapping[str, Any] | None = None) -> Document:
         """The operations, memory and idle time of its schedule, or of the classic schedule of a
         `row` of the result's comparison."""
-        return self._document(requests.timeline(job_id, row))
+        return self.ask(requests.timeline(job_id, row))
 
     def formats(self) -> list[Document]:
         """All formats of answers, with what each carries and leaves out."""
-        return list(self._document(requests.formats())["formats"])
+        return list(self.ask(requests.formats())["formats"])
 
     def exports(self, job_id: str) -> list[Document]:
         """The formats that are about what the job's answer has; `hindrance` says why it cannot be
         written in one."""
-        return list(self._document(requests.exports(job_id))["exports"])
+        return list(self.ask(requests.exports(job_id))["exports"])
 
     def export(self, job_id: str, name: str) -> str:
         """The answer of a job in the format of this name."""
-        return self._send(requests.export(job_id, name)).text
+        return self.send(requests.export(job_id, name)).text
 
     def cancel(self, job_id: str) -> Document:
         """Stop a job; the best plan found so far is kept."""
-        return self._document(requests.cancel(job_id))
+        return self.ask(requests.cancel(job_id))
 
     def jobs(self, *, limit: int, **filters: str) -> Iterator[Document]:
         """The newest `limit` jobs that match, page by page."""
         cursor: str | None = None
         while limit > 0:
-            page = self._document(requests.jobs(limit, filters, cursor))
+            page = self.ask(requests.jobs(limit, filters, cursor))
             yield from page["jobs"][:limit]
             limit -= len(page["jobs"])
             cursor = page.get("next_cursor")
@@ -133,28 +133,21 @@ class Service:
 
     def submit_batch(self, body: Mapping[str, Any], *, fresh: bool = False) -> Document:
         """Ask for many plans at once: the batch's `id`, and how many of its jobs are known."""
-        return self._document(requests.submit_batch(body, fresh=fresh, key=new_key()))
+        return self.ask(requests.submit_batch(body, fresh=fresh, key=new_key()))
 
     def batch(self, batch_id: str) -> Document:
         """How the jobs of a batch are getting on, and the comparison of their answers."""
-        return self._document(requests.batch(batch_id))
+        return self.ask(requests.batch(batch_id))
 
     def cancel_batch(self, batch_id: str) -> Document:
         """Stop those of its jobs that are not over."""
-        return self._document(requests.cancel_batch(batch_id))
+        return self.ask(requests.cancel_batch(batch_id))
 
-    def follow(self, job_id: str, timeout_s: float | None = None) -> Iterator[Document]:
-        """The job's status each time that it changes, until it is over. Raises `WaitTimeout`."""
-        return self._run(following.follow_job(job_id, Deadline(timeout_s)))
+    def ask(self, call: Call) -> Document:
+        """The JSON object that a request is answered with."""
+        return document_of(self.server, self.send(call))
 
-    def follow_batch(self, batch_id: str, timeout_s: float | None = None) -> Iterator[Document]:
-        """The batch each time that it changes, until it is over. Raises `WaitTimeout`."""
-        return self._run(following.follow_batch(batch_id, Deadline(timeout_s)))
-
-    def _document(self, call: Call) -> Document:
-        return document_of(self.server, self._send(call))
-
-    def _send(self, call: Call) -> httpx.Response:
+    def send(self, call: Call) -> httpx.Response:
         """The answer, after as many tries as it takes or is allowed."""
         trial = self._retries.begin()
         while True:
@@ -163,6 +156,14 @@ class Service:
             if pause_s is None:
                 return settled(self.server, outcome)
             time.sleep(pause_s)
+
+    def follow(self, job_id: str, timeout_s: float | None = None) -> Iterator[Document]:
+        """The job's status each time that it changes, until it is over. Raises `WaitTimeout`."""
+        return self._run(following.follow_job(job_id, Deadline(timeout_s)))
+
+    def follow_batch(self, batch_id: str, timeout_s: float | None = None) -> Iterator[Document]:
+        """The batch each time that it changes, until it is over. Raises `WaitTimeout`."""
+        return self._run(following.follow_batch(batch_id, Deadline(timeout_s)))
 
     def _try(self, call: Call) -> httpx.Response | httpx.TransportError:
         try:
@@ -173,6 +174,8 @@ class Service:
             raise unreachable(self.server, error) from error
 
     def _request(self, call: Call, timeout: httpx.Timeout) -> httpx.Request:
+        if self._http.is_closed:
+            raise InputError("planner", "is closed.", "Make another one.")
         return self._http.build_request(
             call.method,
             call.path,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 from client.errors import InputError
 from client.operator_graph.records import GraphRecord
@@ -82,7 +83,7 @@ class GraphBuilder:
             *(self._graph.parameter(b) for b in bias),
         ]
         output = (*held.shape[:-1], shape[1])
-        self._graph.emit(step, "linear", [held], [output], parameters)
+        self._graph.emit(step, "linear", [held], [output], parameters, _class_of(step))
 
     def _router(self, step: Step) -> None:
         x, weight, *bias = step.inputs
@@ -112,7 +113,8 @@ class GraphBuilder:
         parameters += [
             self._graph.parameter(table, table.shape, "positions") for table in tables[1:]
         ]
-        self._graph.emit(step, "embedding", [held], [step.output.shape], parameters)
+        shapes = [step.output.shape]
+        self._graph.emit(step, "embedding", [held], shapes, parameters, _class_of(step))
 
     def _cross_entropy(self, step: Step) -> None:
         logits, targets = step.inputs
@@ -126,7 +128,11 @@ class GraphBuilder:
         if target == x.shape or (merges and step.is_view):
             self._graph.lies_in(step.output, x)
             return
-        self._graph.emit(step, "reshape", [x], [target], attributes={"is_view": step.is_view})
+        attributes = {
+            "is_view": step.is_view,
+            "fixed_sizes": bool(step.settings.get("fixed_sizes")),
+        }
+        self._graph.emit(step, "reshape", [x], [target], attributes=attributes)
 
     def _transpose(self, step: Step) -> None:
         x = self._graph.as_is(step.inputs[0])
@@ -172,7 +178,7 @@ class GraphBuilder:
     def _whole(self, step: Step) -> None:
         held = [self._graph.as_is(value) for value in step.inputs if not value.is_parameter]
         parameters = [self._graph.parameter(v) for v in step.inputs if v.is_parameter]
-        wanted = ("causal", "transpose_b", "groups", "is_view")
+        wanted = ("causal", "transpose_b", "groups", "is_view", "packing", "fixed_sizes")
         attributes = {name: step.settings[name] for name in wanted if name in step.settings}
         if step.settings.get("repeated"):
             self._graph.note(REPEATED)
@@ -203,3 +209,9 @@ class GraphBuilder:
                 "which keeps its input; what the program keeps as it is written is in the measured "
                 "bytes."
             )
+
+
+def _class_of(step: Step) -> dict[str, Any]:
+    """The class of the module that has the weight, where it is not PyTorch's own for the kind."""
+    found = step.settings.get("module_class")
+    return {"module_class": found} if found else {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from client.operator_graph.trace import Step, Trace
+from client.operator_graph.trace import Step, Trace, fixed_sizes
 
 
 def fuse_gated(trace: Trace) -> None:
@@ -16,11 +16,12 @@ def fuse_gated(trace: Trace) -> None:
             if gate is None or halves is None or len(halves.outputs) != 2:
                 continue
             if halves.settings.get("last") and {gate.inputs[0], up} == set(halves.outputs):
+                settings = {"packing": "blocks", **fixed_sizes(halves)}
                 trace.replace(
                     [step],
                     Step(
-                        "glu", halves.inputs, step.outputs, {}, step.module, step.module_kind,
-                        False, step.call,
+                        "glu", halves.inputs, step.outputs, settings, step.module,
+                        step.module_kind, False, step.call,
                     ),
                 )  # fmt: skip
                 break

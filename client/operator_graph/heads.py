@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from client.operator_graph.trace import Step, Trace, Value
+from client.operator_graph.trace import Step, Trace, Value, fixed_sizes
 
 SWAPPED = (0, 2, 1, 3)
 """[batch, sequence, heads, size] to [batch, heads, sequence, size] and back."""
@@ -37,12 +37,15 @@ def _packed_projection(trace: Trace, step: Step) -> None:
             return
         ends.append(swap)
     outputs = tuple(each.output for each in ends)
+    views = [trace.only_reader(value) for value in step.outputs]
+    settings = {"packing": "blocks", **fixed_sizes(step, *(view for view in views if view))}
     trace.replace(
         ends,
         Step(
-            "split_heads", step.inputs, outputs, {}, step.module, step.module_kind, False, step.call
+            "split_heads", step.inputs, outputs, settings, step.module,
+            step.module_kind, False, step.call,
         ),
-    )
+    )  # fmt: skip
 
 
 def _merged_heads(trace: Trace, step: Step) -> None:
@@ -70,8 +73,8 @@ def _merged_heads(trace: Trace, step: Step) -> None:
 
 def _merge(step: Step, x: Value, outputs: tuple[Value, ...], is_view: bool) -> Step:
     return Step(
-        "merge_heads", (x,), outputs, {"is_view": is_view}, step.module, step.module_kind,
-        False, step.call, is_view,
+        "merge_heads", (x,), outputs, {"is_view": is_view, **fixed_sizes(step)}, step.module,
+        step.module_kind, False, step.call, is_view,
     )  # fmt: skip
 
 

@@ -73,6 +73,12 @@ class Step:
         return tuple(value for value in self.inputs if value.is_activation)
 
 
+def fixed_sizes(*steps: Step) -> dict[str, bool]:
+    """The setting `fixed_sizes` of a step that stands for others: one of them has numbers of
+    features written into the program, which then cannot run on a part of them."""
+    return {"fixed_sizes": True} if any(s.settings.get("fixed_sizes") for s in steps) else {}
+
+
 @dataclass(frozen=True)
 class Loop:
     """Steps of the module `module` that run `count` times: what enters and leaves the first."""

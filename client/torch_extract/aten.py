@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from client.operator_graph.trace import Value
+from client.operator_graph.trace import Shape, Value
 
 SAME = "same"
 """The operation of a node whose output is its input: nothing happens."""
@@ -81,9 +81,24 @@ def tensors(arguments: Any) -> list[Value]:
 
 
 def _shaped(operation: str, arguments: Arguments, results: Sequence[Any]) -> Reading:
-    x = tensors(arguments)[0]
-    same = tuple(results[0].shape) == x.shape
-    return Reading(SAME if same else operation, [x])
+    x, shape = tensors(arguments)[0], tuple(results[0].shape)
+    if shape == x.shape:
+        return Reading(SAME, [x])
+    sizes = next((arguments[name] for name in ("size", "shape") if name in arguments), None)
+    fixed = sizes is not None and _fixes_features(list(sizes), x.shape, shape)
+    return Reading(operation, [x], {"fixed_sizes": True} if fixed else {})
+
+
+def _fixes_features(sizes: Sequence[Any], source: Shape, shape: Shape) -> bool:
+    """Whether a program that has features as other dimensions says how many there are, instead of
+    -1, and so cannot have a part of them."""
+    if source[-1:] == shape[-1:]:
+        return False
+    features = len(shape) - 1
+    if len(shape) > len(source):
+        before = math.prod(source[:-1])
+        features = next((d for d in range(len(shape)) if math.prod(shape[:d]) == before), features)
+    return bool(sizes[features] != -1)
 
 
 def _cast(arguments: Arguments, results: Sequence[Any]) -> Reading:
@@ -94,7 +109,8 @@ def _split(arguments: Arguments, results: Sequence[Any], removes: bool) -> Readi
     x = tensors(arguments)[0]
     dimension = arguments.get("dim", 0) % max(len(x.shape), 1)
     last = dimension == len(x.shape) - 1 and not removes
-    return Reading("split", [x], {"last": last})
+    sizes = "split_size" in arguments or "split_sizes" in arguments
+    return Reading("split", [x], {"last": last} | ({"fixed_sizes": True} if sizes else {}))
 
 
 def _expand(arguments: Arguments, results: Sequence[Any]) -> Reading:

@@ -12,7 +12,7 @@ from client.operator_graph.recognise import recognise
 from client.operator_graph.report import report
 from client.torch_extract.exporting import export_module
 from client.torch_extract.multihead import rewrite_multihead_attention
-from client.torch_extract.tracing import trace_program
+from client.torch_extract.tracing import scalar_notes, trace_program
 
 
 def extract(
@@ -40,5 +40,6 @@ def extract(
     saved_bytes = sum(step.saved_bytes for step in trace.steps)
     rewrite_multihead_attention(trace)
     graph = recognise(trace, fold=fold)
+    graph.notes += scalar_notes(program)
     own_name = name or type(module).__name__
     return Extraction(graph.document(), report(graph, name=own_name, saved_bytes=saved_bytes))

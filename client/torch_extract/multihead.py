@@ -38,7 +38,7 @@ def _rewrite(trace: Trace, region: list[Step]) -> None:
     heads = core.output.shape[1] if core.operation == "attention" else _heads(core, batch)
     if not others:
         split = (batch, heads, sequence, width // 3 // heads)
-        q, k, v = build.add_many("split_heads", (query,), (split,) * 3)
+        q, k, v = build.add_many("split_heads", (query,), (split,) * 3, {"packing": "blocks"})
     else:
         q, k, v = (build.headed(value, heads) for value in (query, *others))
     context = build.core(core, q, k, v)

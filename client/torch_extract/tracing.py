@@ -36,6 +36,12 @@ DTYPES = {
     torch.uint8: "int8",
     torch.bool: "bool",
 }
+USUAL_CLASSES: Mapping[str, type[torch.nn.Module]] = {
+    "linear": torch.nn.Linear,
+    "embedding": torch.nn.Embedding,
+}
+"""Whose modules frameworks split, by their weights and by calling them."""
+SCALARS = frozenset({torch.ops.aten.item.default, torch.ops.aten._local_scalar_dense.default})
 GIVE_A_BOUND = "Pad to a fixed size, or mask instead of selecting."
 
 
@@ -72,6 +78,7 @@ class _FakeRun(Interpreter):  # type: ignore[misc]
         self._units = {
             path for path, own in module.named_modules() if next(own.children(), None) is None
         }
+        self._modules = dict(module.named_modules())
         self._values: dict[Node, Value | list[Value]] = {}
         self._kept: dict[int, torch.Tensor] = {}
         self._not_counted: set[int] = set()
@@ -186,7 +193,7 @@ class _FakeRun(Interpreter):  # type: ignore[misc]
                 reading.operation,
                 tuple(inputs),
                 tuple(outputs),
-                reading.settings,
+                reading.settings | self._class_of(path, reading.operation),
                 path,
                 kind,
                 path in self._units,
@@ -196,6 +203,13 @@ class _FakeRun(Interpreter):  # type: ignore[misc]
             )
         )
         return outputs
+
+    def _class_of(self, path: str, operation: str) -> dict[str, str]:
+        """The class of a module with a weight, where frameworks cannot take it for PyTorch's."""
+        own, usual = self._modules.get(path), USUAL_CLASSES.get(operation)
+        if usual is None or isinstance(own, usual):
+            return {}
+        return {"module_class": type(own).__name__ if own is not None else "none"}
 
     def _is_view(self, node: Node, result: torch.Tensor) -> bool:
         key = result.untyped_storage()._cdata
@@ -283,3 +297,29 @@ def source_line(node: Node) -> str:
     own = [line for line in lines if "/torch/" not in line] or lines
     file, line, *_ = own[-1].removeprefix("File ").split(", ")
     return f"{file.strip(chr(34))}:{line.removeprefix('line ')}"
+
+
+def scalar_notes(program: ExportedProgram) -> list[str]:
+    """Of each number that the program takes from a tensor's values: it is none of the graph's."""
+    found: dict[str, None] = {}
+    for node in program.graph.nodes:
+        is_taken = node.op == "call_function" and node.target in SCALARS
+        if is_taken and any(_reads_number(user) for user in node.users):
+            path, _, _ = _module_of(node)
+            where = source_line(node) or "the program"
+            found[
+                f"{path or 'model'}: takes a number from a tensor's values at {where}. The graph "
+                "has neither what the number is worked out from nor that others depend on it."
+            ] = None
+    return list(found)
+
+
+def _reads_number(node: Node) -> bool:
+    """Whether it is more than one of the checks that an export adds."""
+    if node.op == "output":
+        return False
+    name = getattr(node.target, "__name__", "")
+    if name.split(".")[0] in IGNORED:
+        return False
+    is_tensor = isinstance(node.meta.get("val"), torch.Tensor)
+    return is_tensor or any(_reads_number(user) for user in node.users)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from client.errors import InputError
-from client.factories import load_factory
+from client.factories import called, load_factory
 
 CONTRACT = (
     "The factory takes nothing and returns (stages, micro_batch, loss): a list of nn.Module or one "
@@ -41,7 +41,7 @@ def load_pipeline(target: str, stages: int, device: torch.device) -> Pipeline:
     """
     factory = load_factory(target)
     with device:
-        made = factory()
+        made = called(target, factory, CONTRACT)
     if not isinstance(made, tuple) or len(made) != 3:
         raise InputError(target, f"returned {_words(made)}.", CONTRACT)
     modules, micro_batch, loss = made

@@ -10,7 +10,7 @@ Needs PyTorch and nothing else. See docs/running-plans.md.
 """
 
 from client.torch_runner.deferred_weights import defer_weight_gradients
-from client.torch_runner.runtime import build_runtime
+from client.torch_runner.runtime import build_runtime, set_schedule
 from client.torch_runner.schedule import Schedule, load_schedule
 from client.torch_runner.stage import PlannedStage, stage_for
 
@@ -20,5 +20,6 @@ __all__ = [
     "build_runtime",
     "defer_weight_gradients",
     "load_schedule",
+    "set_schedule",
     "stage_for",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import torch
@@ -12,6 +12,8 @@ from client.torch_runner.offloads import Offloads
 from client.torch_runner.private_names import default_store
 from client.torch_runner.schedule import Action, Schedule
 
+LOSS = "L"
+
 
 class Executor:
     """Does what the schedule has a rank do besides computing and sending.
@@ -19,7 +21,12 @@ class Executor:
     The rank's thread starts everything in the schedule's order. On CUDA that is the order in which
     memory is allocated; a copy begins after the computation that was started before it, and a wait
     holds up the computation, and with it whatever is started later.
+
+    `timing`, if set, encloses each operation without what that waits for, and the loss of each
+    micro-batch, as an operation of the kind `LOSS`.
     """
+
+    timing: Callable[[Action], AbstractContextManager[None]] | None = None
 
     def __init__(
         self, schedule: Schedule, rank: int, device: torch.device, name: str = "pipeline"
@@ -43,12 +50,16 @@ class Executor:
         self._last_forward = action
         return self._offloads.saving((action.stage, action.micro_batch))
 
-    def saving_loss(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def computing_loss(self) -> Iterator[None]:
         """The same for the loss, which belongs to the forward that ran last."""
         if self._last_forward is None:
             # PyTorch infers the shapes of gradients by a trial run.
-            return nullcontext()
-        return self.saving(self._last_forward)
+            yield
+            return
+        loss = self._last_forward._replace(kind=LOSS)
+        with self._timed(loss), self.saving(self._last_forward):
+            yield
 
     @contextmanager
     def running(self, action: Action) -> Iterator[None]:
@@ -56,7 +67,8 @@ class Executor:
         self._offloads.release_finished()
         for early in self._after.get(action, ()):
             self._wait_for(early)
-        yield
+        with self._timed(action):
+            yield
         if action in self._signals.awaited:
             self._offloads.synchronize()
             self._signals.give(action)
@@ -70,6 +82,9 @@ class Executor:
         """Run an R."""
         with self.running(action):
             self._offloads.reload((action.stage, action.micro_batch))
+
+    def _timed(self, action: Action) -> AbstractContextManager[None]:
+        return nullcontext() if self.timing is None else self.timing(action)
 
     def _wait_for(self, early: Action) -> None:
         if self._rank_of_stage[early.stage] != self._rank:

@@ -41,17 +41,38 @@ def build_runtime(
 
     Raises `StageError` if the stages are not those that the schedule has for this rank.
     """
-    rank = _check_stages(schedule, stages)
-    first = dist.get_global_rank(stages[0].group or dist.group.WORLD, 0)
-    executor = Executor(schedule, rank, stages[0].device, f"pipeline-{first}")
+    _check_stages(schedule, stages)
 
     def loss(*args: Any, **kwargs: Any) -> Tensor:
-        with executor.saving_loss():
+        with stages[0].planned().computing_loss():
             return loss_fn(*args, **kwargs)
 
     runtime = ScheduleRuntime(
         list(stages), schedule.micro_batches, loss_fn=loss, scale_grads=scale_grads
     )
+    set_schedule(runtime, schedule, stages)
+    return runtime
+
+
+def set_schedule(
+    runtime: Any, schedule: Schedule, stages: Sequence[PlannedStage], name: str = "pipeline"
+) -> Executor:
+    """Have a runtime run this schedule from its next step on; every rank has to, before that step.
+
+    The schedule is of the same stages on the same ranks and of as many micro-batches. `name` tells
+    it from schedules that the runtime ran before: ranks wait for each other under it. Returns what
+    carries out the rank's offloads and waits.
+
+    Raises `StageError` if the schedule does not fit the stages or the runtime.
+    """
+    rank = _check_stages(schedule, stages)
+    if schedule.micro_batches != runtime._n_microbatches:
+        raise StageError(
+            f"The schedule has {schedule.micro_batches} micro-batches, and the runtime was built "
+            f"for {runtime._n_microbatches}. Build another one."
+        )
+    first = dist.get_global_rank(stages[0].group or dist.group.WORLD, 0)
+    executor = Executor(schedule, rank, stages[0].device, f"{name}-{first}")
     runtime._prepare_schedule_with_comms(
         {
             number: [_compute_action(action) for action in own if action.kind not in "OR"]
@@ -63,9 +84,11 @@ def build_runtime(
     for stage in stages:
         stage.executor = executor
     if schedule.has_offloads:
-        runtime.register_custom_function(OFFLOAD, _for_micro_batch("O", executor.offload))
-        runtime.register_custom_function(RELOAD, _for_micro_batch("R", executor.reload))
-    return runtime
+        functions = runtime._comp_type_to_function_map
+        # Not by register_custom_function, which warns where a schedule before had them.
+        functions[OFFLOAD] = _for_micro_batch("O", executor.offload)
+        functions[RELOAD] = _for_micro_batch("R", executor.reload)
+    return executor
 
 
 def _check_stages(schedule: Schedule, stages: Sequence[PlannedStage]) -> int:

@@ -65,12 +65,12 @@ class PlannedStage(PipelineStage):
         """PyTorch calls this at the beginning of every iteration."""
         super().clear_runtime_states()
         self._sent.clear()
-        self._planned().begin_step(self.stage_index)
+        self.planned().begin_step(self.stage_index)
 
     def forward_one_chunk(self, fwd_chunk_id: int, *args: Any, **kwargs: Any) -> Any:
         """F."""
         action = Action(self.stage_index, "F", fwd_chunk_id)
-        executor = self._planned()
+        executor = self.planned()
         with executor.running(action), executor.saving(action):
             return super().forward_one_chunk(fwd_chunk_id, *args, **kwargs)
 
@@ -83,7 +83,7 @@ class PlannedStage(PipelineStage):
     ) -> None:
         """I, or B if it is full."""
         action = Action(self.stage_index, "B" if full_backward else "I", bwd_chunk_id)
-        with self._planned().running(action):
+        with self.planned().running(action):
             super().backward_one_chunk(bwd_chunk_id, loss, full_backward, last_backward)
             self._let_go_of_output(bwd_chunk_id, loss)
             if full_backward:
@@ -91,7 +91,7 @@ class PlannedStage(PipelineStage):
 
     def backward_weight_one_chunk(self, bwd_chunk_id: int, last_backward: bool = False) -> None:
         """W."""
-        with self._planned().running(Action(self.stage_index, "W", bwd_chunk_id)):
+        with self.planned().running(Action(self.stage_index, "W", bwd_chunk_id)):
             super().backward_weight_one_chunk(bwd_chunk_id, last_backward)
             self._let_go_of_handed(bwd_chunk_id)
 
@@ -133,7 +133,8 @@ class PlannedStage(PipelineStage):
             if gradient is not None
         ]
 
-    def _planned(self) -> Executor:
+    def planned(self) -> Executor:
+        """What carries out the schedule. Raises `RuntimeError` before there is one."""
         if self.executor is None:
             raise RuntimeError("This stage has no schedule yet: call build_runtime first.")
         return self.executor

@@ -4,17 +4,16 @@ The document has `mesh` (`sizes` and `names` of its dimensions) and `modules`, e
 (`*` stands for any layer's number), and the placements of its `input`, its `output` and its
 `parameters`, one per dimension of the mesh: `replicate` or `shard(dimension)`.
 
-Every weight becomes a DTensor, whole on every device where the plan does not name its module. Then
-all that the module computes is on DTensors, and what lies between the plan's modules follows the
-layouts of what it reads. Modules that compute attention from query, key and value are run on each
-device's own part (`attention`): PyTorch does not multiply matrices that are split by batch and by
-heads at once.
+The weights of these modules become DTensors, and what lies between them follows the layouts of what
+it reads (`mixing`). Buffers and tensors that the model makes itself stay plain tensors, which every
+process has. So do the weights of parts of the model in which the plan names no module, such as
+experts: these are run on whole inputs by every process.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -27,6 +26,9 @@ from torch.distributed.tensor import (
     Shard,
     distribute_tensor,
 )
+from torch.utils._pytree import tree_map
+
+from client.torch_sharding.mixing import mixed, replicated
 
 FORM = "loadmaster-dtensor 1"
 _SHARD = re.compile(r"shard\((-?\d+)\)")
@@ -46,15 +48,13 @@ def device_mesh(plan: Document, device_type: str = "cuda") -> DeviceMesh:
     )
 
 
-def apply_plan(
-    module: nn.Module, plan: Document, mesh: DeviceMesh, attention: Iterable[str] = ()
-) -> nn.Module:
+def apply_plan(module: nn.Module, plan: Document, mesh: DeviceMesh) -> nn.Module:
     """Split `module` in place by a plan, and return it.
 
     Every process has to have the same weights before. Inputs are tensors that all processes have
-    whole, or DTensors; the output is a DTensor (`full_tensor()` makes it whole). Gradients lie as
-    the weights do. `attention` names the modules (`*` for any layer) that take query, key and
-    value of shape [batch, heads, sequence, features].
+    whole, or DTensors. Outputs are DTensors (`full_tensor()` makes them whole), single numbers such
+    as a loss plain tensors. Gradients lie as the weights do. The plan's `not_expressed` says what
+    of it is not done.
 
     Raises `WrongPlan` where the mesh is another one or a path names no module.
     """
@@ -69,14 +69,16 @@ def apply_plan(
         for path in _matching(module, entry["path"]):
             _check_kind(path, module.get_submodule(path), entry)
             split[path] = entry
-    cores = {path for pattern in attention for path in _matching(module, pattern)}
     _distribute_weights(module, mesh, split)
     for path, entry in split.items():
         _bring_activations(module.get_submodule(path), mesh, entry)
-    for path in cores:
-        core = module.get_submodule(path)
-        core.forward = _on_own_parts(core.forward)
-    _take_whole_inputs(module, mesh)
+    around = set(_around(split))
+    for path, own in module.named_modules():
+        if path in around:
+            own.forward = mixed(own.forward, mesh)
+        elif path not in split and path.rpartition(".")[0] in around and _has_weights(own):
+            _run_whole(own)
+    module.register_forward_hook(_give_results)
     return module
 
 
@@ -110,21 +112,34 @@ def _placements(names: Iterable[str]) -> Placements:
     return tuple(map(placement, names))
 
 
+def _around(split: Iterable[str]) -> Iterator[str]:
+    """The modules that contain those of the plan, the model itself ("") among them."""
+    for path in split:
+        while path:
+            path = path.rpartition(".")[0]
+            yield path
+
+
+def _has_weights(module: nn.Module) -> bool:
+    return next(module.parameters(), None) is not None
+
+
 def _distribute_weights(module: nn.Module, mesh: DeviceMesh, split: Mapping[str, Document]) -> None:
-    """Make DTensors of all weights and buffers; one that modules share becomes one again, split as
-    the plan says of the first module that it names."""
+    """Make DTensors of the plan's weights; one that modules share becomes one again, split as the
+    plan says of the first module that it names. A weight of a module around them is one too, whole
+    on every device."""
     whole = (Replicate(),) * mesh.ndim
+    around = set(_around(split))
     made: dict[nn.Parameter, nn.Parameter] = {}
     # Those that the plan names first: a weight that is shared is split as it says.
     for path, own in sorted(module.named_modules(), key=lambda pair: pair[0] not in split):
         placed = split[path]["parameters"] if path in split else {}
+        is_plans = path in split or path in around
         for name, parameter in [*own.named_parameters(recurse=False, remove_duplicate=False)]:
-            if parameter not in made:
+            if parameter not in made and is_plans:
                 wanted = _placements(placed[name]) if name in placed else whole
                 made[parameter] = _distributed(parameter, mesh, wanted)
-            own.register_parameter(name, made[parameter])
-        for name, buffer in [*own.named_buffers(recurse=False)]:
-            setattr(own, name, distribute_tensor(buffer, mesh, whole))
+            own.register_parameter(name, made.get(parameter, parameter))
 
 
 def _distributed(parameter: nn.Parameter, mesh: DeviceMesh, wanted: Placements) -> nn.Parameter:
@@ -140,24 +155,58 @@ def _bring_activations(module: nn.Module, mesh: DeviceMesh, entry: Document) -> 
     """Hooks that bring a module's input and output to their placements."""
     taken, given = _placements(entry["input"]), _placements(entry["output"])
 
-    def bring_input(_: nn.Module, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-        return (_laid(inputs[0], mesh, taken), *inputs[1:])
+    def bring_input(
+        _: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        if inputs:
+            return (_laid(inputs[0], mesh, taken), *inputs[1:]), named
+        first = next(iter(named))
+        return (), {**named, first: _laid(named[first], mesh, taken)}
 
     def bring_output(_: nn.Module, _inputs: tuple[Any, ...], output: Any) -> Any:
         return _laid(output, mesh, given)
 
-    module.register_forward_pre_hook(bring_input)
+    module.forward = mixed(module.forward, mesh)
+    module.register_forward_pre_hook(bring_input, with_kwargs=True)
     module.register_forward_hook(bring_output)
 
 
 def _laid(tensor: torch.Tensor, mesh: DeviceMesh, wanted: Placements) -> DTensor:
     """The tensor in the wanted placements; one that is no DTensor is whole on every device."""
-    if not isinstance(tensor, DTensor):
-        tensor = DTensor.from_local(tensor, mesh, (Replicate(),) * mesh.ndim, run_check=False)
     placements = [
         Shard(each.dim % tensor.ndim) if isinstance(each, Shard) else each for each in wanted
     ]
-    return tensor.redistribute(placements=placements)
+    return replicated(tensor, mesh).redistribute(placements=placements)
+
+
+def _run_whole(module: nn.Module) -> None:
+    """Give a module whole plain tensors. Every process computes all of it, and of its weights'
+    gradients too."""
+
+    def take(
+        _: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        return tree_map(_whole, (inputs, named))  # type: ignore[no-any-return]
+
+    module.register_forward_pre_hook(take, with_kwargs=True)
+
+
+def _whole(value: Any) -> Any:
+    return value.full_tensor() if isinstance(value, DTensor) else value
+
+
+def _give_results(_: nn.Module, _inputs: tuple[Any, ...], output: Any) -> Any:
+    """Nothing that is still to be added up leaves the model, and single numbers are plain."""
+
+    def given(value: Any) -> Any:
+        if not isinstance(value, DTensor):
+            return value
+        if value.ndim == 0:
+            return value.full_tensor()
+        placements = [Replicate() if each.is_partial() else each for each in value.placements]
+        return value.redistribute(placements=placements)
+
+    return tree_map(given, output)
 
 
 def _reduce_gradient(parameter: torch.Tensor) -> None:
@@ -165,37 +214,3 @@ def _reduce_gradient(parameter: torch.Tensor) -> None:
     assert isinstance(parameter, DTensor)
     if isinstance(parameter.grad, DTensor):
         parameter.grad = parameter.grad.redistribute(placements=parameter.placements)
-
-
-def _on_own_parts(forward: Callable[..., Any]) -> Callable[..., Any]:
-    def run(query: Any, key: Any, value: Any, *others: Any, **settings: Any) -> Any:
-        if not isinstance(query, DTensor):
-            return forward(query, key, value, *others, **settings)
-        # A device can attend with its batch and heads, but needs all of their sequence.
-        placements = tuple(
-            each if each.is_shard(0) or each.is_shard(1) else Replicate()
-            for each in query.placements
-        )
-        mesh = query.device_mesh
-        parts = (
-            each.redistribute(placements=placements).to_local() for each in (query, key, value)
-        )
-        output = forward(*parts, *others, **settings)
-        return DTensor.from_local(output, mesh, placements, run_check=False)
-
-    return run
-
-
-def _take_whole_inputs(module: nn.Module, mesh: DeviceMesh) -> None:
-    whole = (Replicate(),) * mesh.ndim
-
-    def taken(value: Any) -> Any:
-        is_whole = isinstance(value, torch.Tensor) and not isinstance(value, DTensor)
-        return _laid(value, mesh, whole) if is_whole else value
-
-    def distribute(
-        _: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any]
-    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        return tuple(map(taken, inputs)), {name: taken(value) for name, value in named.items()}
-
-    module.register_forward_pre_hook(distribute, with_kwargs=True)

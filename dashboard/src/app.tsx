@@ -13,7 +13,10 @@ import { href, route } from "./route";
 // The list is what is looked at most; charts and forms come when they are wanted.
 const ComparePage = lazily(async () => (await import("./pages/compare")).ComparePage);
 const JobPage = lazily(async () => (await import("./pages/job")).JobPage);
+const DiagnosePage = lazily(async () => (await import("./pages/diagnose")).DiagnosePage);
 const NewPage = lazily(async () => (await import("./pages/new")).NewPage);
+const RunPage = lazily(async () => (await import("./pages/run")).RunPage);
+const RunsPage = lazily(async () => (await import("./pages/runs")).RunsPage);
 
 export function App() {
   const t = texts().common;
@@ -35,6 +38,8 @@ export function App() {
           <PageLink page="jobs" shown={page} title={t.jobs} />
           <PageLink page="new" shown={page} title={t.newPlan} />
           <PageLink page="compare" shown={page} title={t.compare} />
+          <PageLink page="runs" shown={page} title={t.runs} />
+          <PageLink page="diagnose" shown={page} title={t.diagnose} />
         </nav>
         <Settings />
       </header>
@@ -55,6 +60,10 @@ function Page() {
       return <NewPage />;
     case "compare":
       return <ComparePage />;
+    case "runs":
+      return id === undefined ? <RunsPage /> : <RunPage key={id} id={id} />;
+    case "diagnose":
+      return <DiagnosePage />;
     default:
       return <Empty title={texts().common.notFound} />;
   }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from planner.cost import times
 from planner.cost.blocks import (
@@ -99,6 +99,20 @@ class CostModel:
         found.sort(key=lambda pair: self.variants.index(pair[0]))
         return tuple(candidate for _, candidate in found)
 
+    def again(self, candidate: Candidate) -> Candidate | None:
+        """A candidate of another cost model of the same model and degrees, with the rates of this
+        one: the same placement, layers per stage and way to offload. None where it has no such, or
+        no room."""
+        training = replace(self.training, layers_per_stage=candidate.layers_per_stage)
+        fixed = replace(self, training=training)
+        made = (
+            fixed._candidate(placement, variant)
+            for placement in self._placements()
+            for variant in self.variants
+            if _name(placement, variant) == candidate.placement
+        )
+        return next(made, None)
+
     def needs(self) -> tuple[DeviceNeed, ...]:
         """What each device needs at the least, with one chunk per device unless more are asked
         for."""
@@ -137,7 +151,7 @@ class CostModel:
         if min(room) <= 0:
             return None
         path, stages = variant.path, self.stage_costs(placement, layers, variant)
-        name = ", ".join(part for part in (placement.name, variant.name) if part)
+        name = _name(placement, variant)
         problem = PipelineProblem(
             micro_batches=self.training.micro_batches,
             devices=tuple(
@@ -301,3 +315,7 @@ class CostModel:
     def _route(self, device: int, other: int) -> Route:
         tier = rank_tier(self.cluster, self.training.degrees, device, other)
         return tier_route(self.cluster, tier)
+
+
+def _name(placement: Placement, variant: OffloadVariant) -> str:
+    return ", ".join(part for part in (placement.name, variant.name) if part)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from math import floor
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, ValidationError
 
+from planner.cost.calibrated import Calibration, Margin, factor_note
 from planner.cost.hardware_presets import GPU_ALIASES, GPU_PRESETS
+from planner.cost.note import Note
 from planner.cost.offload.host_tiers import (
     HostTiers,
     HostTiersDocument,
@@ -28,6 +31,7 @@ Path = tuple[str | int, ...]
 DEFAULT_RESERVED_BYTES = 2 * GIB
 DEFAULT_NETWORK_BYTES_PER_S = 25e9
 LARGEST_GPUS = 2**17
+NAMELESS_GPU = "own GPU"
 
 
 class GpuDocument(Document):
@@ -119,7 +123,17 @@ class ClusterDocument(HostTiersDocument):
         default=DEFAULT_RESERVED_BYTES,
         description="Of each GPU, for the CUDA context, NCCL buffers and fragmentation.",
     )
+    memory_margin: Margin | None = Field(
+        default=None,
+        description="Measured peak memory over the predicted one: what this adds to the formulas "
+        "is reserved as well; default 1.",
+    )
     efficiency: EfficiencyDocument = EfficiencyDocument()
+    calibration: Calibration | None = Field(
+        default=None,
+        description="`latest`, or the number of a version, of this kind of GPU's calibration: it "
+        "stands for what `efficiency` and `memory_margin` do not give.",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +177,8 @@ class Efficiency:
 @dataclass(frozen=True, slots=True)
 class Cluster:
     """Equal nodes. `switch_of` numbers the path to the host of each GPU of a node;
-    `inter_rack_bytes_per_s` is the peak of one GPU's way to another rack."""
+    `inter_rack_bytes_per_s` is the peak of one GPU's way to another rack. `reserved_bytes` has what
+    a memory margin adds, and `factors` says where `efficiency` is from."""
 
     gpu: Gpu
     nodes: int
@@ -179,6 +194,7 @@ class Cluster:
     network_latency_ns: int
     reserved_bytes: int
     efficiency: Efficiency
+    factors: Note = field(default_factory=lambda: factor_note(None, ()))
 
     @property
     def gpus(self) -> int:
@@ -237,12 +253,13 @@ def read_cluster(raw: Mapping[str, Any] | str, path: Path = ("cluster",)) -> Clu
             "Give fewer nodes.",
         )
     gpu = _gpu(document, path if isinstance(raw, str) else (*path, "gpu"))
-    efficiency = document.efficiency
+    memory_bytes = document.gpu_memory_bytes or gpu.memory_bytes
+    _check_calibration(document, gpu, path)
     return Cluster(
         gpu=gpu,
         nodes=document.nodes,
         gpus_per_node=document.gpus_per_node,
-        memory_bytes=document.gpu_memory_bytes or gpu.memory_bytes,
+        memory_bytes=memory_bytes,
         switch_of=_switches(document, gpu, path),
         host_link_duplex=Duplex(document.host_link_duplex),
         host_memory_bytes=document.host_memory_bytes,
@@ -251,9 +268,50 @@ def read_cluster(raw: Mapping[str, Any] | str, path: Path = ("cluster",)) -> Clu
         inter_rack_bytes_per_s=document.inter_rack_bytes_per_s or gpu.network_bytes_per_s,
         link_latency_ns=document.link_latency_ns,
         network_latency_ns=document.network_latency_ns,
-        reserved_bytes=document.reserved_bytes,
-        efficiency=Efficiency(**efficiency.model_dump()),
+        reserved_bytes=_reserved_bytes(document, memory_bytes),
+        efficiency=_efficiency(document),
+        factors=factor_note(document.calibration, tuple(_given_factors(document))),
     )
+
+
+def _check_calibration(document: ClusterDocument, gpu: Gpu, path: Path) -> None:
+    calibration = document.calibration
+    if calibration is not None and calibration.gpu != gpu.name:
+        raise SpecError(
+            (*path, "calibration"),
+            f"is of {calibration.gpu[:80]}, and the cluster's GPUs are {gpu.name[:80]}.",
+            "Name a version of this kind of GPU.",
+        )
+
+
+def _given_factors(document: ClusterDocument) -> dict[str, float]:
+    return document.efficiency.model_dump(exclude_unset=True)
+
+
+def _efficiency(document: ClusterDocument) -> Efficiency:
+    """What the body gives, else what was fitted, else the built-in factors."""
+    calibration = document.calibration
+    fitted = {} if calibration is None else calibration.efficiency.model_dump(exclude_none=True)
+    return Efficiency(**EfficiencyDocument().model_dump() | fitted | _given_factors(document))
+
+
+def _reserved_bytes(document: ClusterDocument, memory_bytes: int) -> int:
+    """With a margin m, plans fit whose memory times m, and the given reserve, fits."""
+    reserved, margin = document.reserved_bytes, document.memory_margin
+    if margin is None and document.calibration is not None:
+        margin = document.calibration.memory_margin
+    if margin is None or reserved >= memory_bytes:
+        return reserved
+    return memory_bytes - floor((memory_bytes - reserved) / margin)
+
+
+def gpu_named(name: str) -> str:
+    """The name that a GPU has in a cluster which names it like this: its preset's, if there is one,
+    however it is spelled."""
+    try:
+        return find_preset(name, GPU_PRESETS, GPU_ALIASES, (), "GPU").name
+    except SpecError:
+        return name
 
 
 def _from_text(text: str, path: Path) -> dict[str, Any]:
@@ -270,14 +328,14 @@ def _from_text(text: str, path: Path) -> dict[str, Any]:
 
 def _gpu(document: ClusterDocument, path: Path) -> Gpu:
     given = document.gpu.model_dump(exclude_none=True, exclude={"preset", "name"})
-    name, source = document.gpu.name or "own GPU", None
+    name, source = document.gpu.name or NAMELESS_GPU, None
     if document.gpu.preset is not None:
         preset = find_preset(document.gpu.preset, GPU_PRESETS, GPU_ALIASES, path, "GPU")
         name, source = document.gpu.name or preset.name, preset.source
         given = dict(preset.fields) | given
-    for field in ("memory_bytes", "hbm_bytes_per_s", "pcie_bytes_per_s"):
-        if field not in given:
-            raise SpecError((*path, field), "is required.", "Give it, or name a `preset`.")
+    for required in ("memory_bytes", "hbm_bytes_per_s", "pcie_bytes_per_s"):
+        if required not in given:
+            raise SpecError((*path, required), "is required.", "Give it, or name a `preset`.")
     network = document.inter_node_bytes_per_s or given.get("network_bytes_per_s")
     return Gpu(
         name=name,

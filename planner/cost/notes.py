@@ -77,11 +77,13 @@ def _cluster_notes(costs: CostModel) -> list[Note]:
     link = "NVLink" if cluster.gpu.nvlink_bytes_per_s else "PCIe (no NVLink)"
     peak = cluster.gpu.peak_flop_per_s(costs.training.precision) or 0.0
     return [
+        cluster.factors,
         note("GPU memory", gib(cluster.memory_bytes), preset),
         note(
             "reserved GPU memory",
             gib(cluster.reserved_bytes),
-            "CUDA context, NCCL buffers, library workspaces and fragmentation; default 2 GiB.",
+            "CUDA context, NCCL buffers, library workspaces and fragmentation; default 2 GiB; what "
+            "a memory margin adds.",
         ),
         note(
             "matrix products",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from planner.estimates.checkpoints.estimate import estimate_checkpoints
+from planner.estimates.checkpoints.request import CheckpointsRequest
 from planner.estimates.communication.estimate import CommunicationRequest, estimate_communication
 from planner.estimates.memory.estimate import estimate_memory
 from planner.estimates.offload.estimate import OffloadRequest, estimate_offload
@@ -27,6 +29,7 @@ ESTIMATES: Mapping[str, Estimate] = {
     "scaling": estimate_scaling,
     "offload": estimate_offload,
     "communication": estimate_communication,
+    "checkpoints": estimate_checkpoints,
 }
 REQUESTS: Mapping[str, type[EstimateRequest]] = {
     "memory": EstimateRequest,
@@ -35,5 +38,6 @@ REQUESTS: Mapping[str, type[EstimateRequest]] = {
     "scaling": ScalingRequest,
     "offload": OffloadRequest,
     "communication": CommunicationRequest,
+    "checkpoints": CheckpointsRequest,
 }
 """What the body of each has to be."""

@@ -47,7 +47,7 @@ class Format:
     part cannot be written all the same, and what to do instead; None where it can. A format
     without one is tried: its `write` raises `CannotExport` with the reason. Names are for addresses
     and file names: small letters, digits and dashes. `written_for` is the program, with its
-    version, whose names the file uses.
+    version, whose names the file uses; `has_address` whether the file has the service's address.
     """
 
     name: str
@@ -57,6 +57,7 @@ class Format:
     carries: str
     leaves_out: str
     written_for: str | None = None
+    has_address: bool = False
     part: Callable[[Document], Document | None]
     hindrance: Callable[[Document, Source], str | None] | None = no_hindrance
     write: Callable[[Document, Source], str]

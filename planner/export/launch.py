@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from ipaddress import ip_address
+from urllib.parse import urlsplit
 
 from planner.cost.degrees import in_words
 from planner.cost.routes import TIERS, Tier
@@ -21,6 +23,11 @@ from planner.export.run_shape import Run, RunShape, run_shape
 NO_SERVICE = (
     "Nodes fetch the plan from a service, and this one was made without: ask a service for the "
     "plan, and export it there."
+)
+OWN_ADDRESS = (
+    "The service's address: this was exported by one that leads each machine to itself (loopback). "
+    "Export it with `--server ADDRESS`, the one by which {whose} reach the service, or put that "
+    "into {where}."
 )
 LEFT_OUT = (
     "The training program and its data, the container image, partitions, accounts and time limits, "
@@ -54,6 +61,15 @@ class Launch:
         """What the run is called: short enough for the names of pods, which add to it."""
         start = "".join(each for each in self.job_id.lower() if each.isascii() and each.isalnum())
         return f"loadmaster-{start[:8] or 'plan'}"
+
+    @property
+    def is_own_address(self) -> bool:
+        """Whether `service` leads every machine to itself, and none but one to the service."""
+        try:
+            host = urlsplit(self.service).hostname or ""
+            return host == "localhost" or ip_address(host).is_loopback
+        except ValueError:
+            return False
 
     @property
     def nodes_per_rack(self) -> int:

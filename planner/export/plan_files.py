@@ -16,6 +16,7 @@ from planner.export.torch_schedule.write import BEST_TORCH_SCHEDULE, TORCH_SCHED
 RESULT = "result"
 """What the whole answer is fetched as."""
 
+# Kubernetes reads two dollar signs of a command as one, so there are none together.
 FETCH = """\
 # Address, file and, where it is known, checksum of what can be fetched, by format.
 plan_file() {{
@@ -33,7 +34,7 @@ plan_file() {{
 fetch() {{
   plan_file "$1"
   job={job}
-  part=$LOADMASTER_PLAN_DIR/.$file.${{SLURM_JOB_ID:-$$}}
+  part=$LOADMASTER_PLAN_DIR/.$file.${{SLURM_JOB_ID:-part}}
   {{ [ -z "${{LOADMASTER_API_KEY:-}}" ] ||
     printf 'Authorization: Bearer %s\\n' "$LOADMASTER_API_KEY"; }} |
     curl --fail --silent --show-error --retry 8 --retry-connrefused --max-time 120 \\

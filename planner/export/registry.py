@@ -18,6 +18,7 @@ from planner.export.sharding_csv import SHARDING_CSV
 from planner.export.sharding_targets.deepspeed_autotp import DEEPSPEED_AUTOTP
 from planner.export.sharding_targets.dtensor_json import DTENSOR_JSON
 from planner.export.sharding_targets.megatron_flags import MEGATRON_FLAGS
+from planner.export.sharding_targets.of_training import BEST_SHARDING
 from planner.export.sharding_targets.transformers_tp_plan import TRANSFORMERS_TP_PLAN
 from planner.export.slurm.script import SLURM
 from planner.export.torch_csv.write import BEST_TORCH_CSV, TORCH_CSV
@@ -48,11 +49,16 @@ FORMATS: Mapping[str, tuple[Format, ...]] = {
         BEST_GANTT_SVG,
         BEST_TORCH_CSV,
         BEST_TORCH_SCHEDULE,
+        *BEST_SHARDING,
         *FRAMEWORKS,
         *SCHEDULERS,
     ),
 }
 
+WITH_ADDRESS = frozenset(
+    own.name for formats in FORMATS.values() for own in formats if own.has_address
+)
+"""Names of the formats whose files differ with the address by which the service was asked."""
 LACKING = (KeyError, IndexError, StopIteration, SpecError)
 INCOMPLETE = (
     "The answer lacks what this format needs: an older version stored it, or it was kept from a "

@@ -8,6 +8,7 @@ from importlib.metadata import version
 from typing import Any
 
 from planner.cost.resolve import spec_remedies
+from planner.errors import Interrupted, OrderError
 from planner.pipeline.bounds.lower_bounds import Bound
 from planner.pipeline.documents import problem_to_document
 from planner.pipeline.feasibility.decide import Infeasibility, find_infeasibility
@@ -15,8 +16,10 @@ from planner.pipeline.incumbents import Incumbent
 from planner.pipeline.pace import UNLIMITED, Closing
 from planner.pipeline.portfolio.trace import Trace
 from planner.pipeline.robust.robustness import robustness
+from planner.pipeline.schedule import Schedule
 from planner.pipeline.spec import PipelineSpec
 from planner.pipeline.verify import VERIFIER
+from planner.progress import StopCheck
 from planner.version import __version__
 
 ENGINE_PACKAGES = {
@@ -30,7 +33,8 @@ ENGINE_PACKAGES = {
 
 @dataclass(frozen=True)
 class Findings:
-    """What a portfolio knows when it ends; mappings are keyed by placement."""
+    """What a portfolio knows when it ends; mappings are keyed by placement. `running` is the
+    schedule document of the plan that a run follows, which the answer is to be compared with."""
 
     spec: PipelineSpec
     best: Incumbent
@@ -40,6 +44,7 @@ class Findings:
     exact: Mapping[str, Mapping[str, Any]]
     trace: Trace
     started_from: Mapping[str, Any] | None
+    running: Mapping[str, Any] | None
     moves: int
     stopped_by: str
     solve_seconds: float
@@ -67,6 +72,10 @@ def succeeded_answer(findings: Findings, closing: Closing = UNLIMITED) -> dict[s
         document["robustness"] = robust.to_document()
     if robust.left_out is not None:
         document["provenance"]["left_out"] = robust.left_out
+    if findings.running is not None:
+        document["replacement"] = _replacement(
+            findings, findings.running, robust.schedule, closing.is_over
+        )
     return {
         "state": "succeeded",
         "objective": best.objective_ns,
@@ -74,6 +83,33 @@ def succeeded_answer(findings: Findings, closing: Closing = UNLIMITED) -> dict[s
         "proven_optimal": certificate["proven_optimal"],
         "document": document,
     }
+
+
+def _replacement(
+    findings: Findings, running: Mapping[str, Any], candidate: Schedule, should_stop: StopCheck
+) -> dict[str, Any] | None:
+    """The new schedule against the one that runs; None where that is of another shape, or where
+    there is no time to compare them."""
+    # Only here, since few solves follow a run.
+    from planner.pipeline.replacement import replacement, running_schedule
+
+    origin = findings.started_from
+    if origin is None:
+        return None
+    problem = findings.best.candidate.problem
+    try:
+        compared = replacement(
+            problem,
+            running_schedule(running),
+            candidate,
+            origin.get("noise") or (0.0,) * len(problem.stages),
+            running_fits=origin["kept"],
+            seed=findings.spec.options.seed,
+            should_stop=should_stop,
+        )
+    except (OrderError, Interrupted):
+        return None
+    return compared.to_document()
 
 
 def certificate_of(findings: Findings) -> dict[str, Any]:

@@ -73,3 +73,4 @@ class StartKind(StrEnum):
     OTHER_LIMIT = "other_limit"
     NEAREST_PROFILE = "nearest_profile"
     VERIFICATION = "verification"
+    RUNNING_PLAN = "running_plan"

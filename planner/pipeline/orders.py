@@ -76,7 +76,7 @@ def check_complete(problem: PipelineProblem, orders: Orders) -> None:
                     ("F", "B", "W") if stage.has_weight_op(m) else ("F", "B")
                 )
                 for kind in kinds:
-                    if Token(kind, s, m) not in seen:
+                    if (kind, s, m) not in seen:
                         raise OrderError(
                             f"device {d} never runs {kind} of stage {s}, micro-batch {m}"
                         )

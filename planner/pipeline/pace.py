@@ -1,7 +1,7 @@
 """How fast this machine is at the moment, and what may still be done at the end of a solve.
 
 Closing work (waits, the proof for any durations, jitter, the answer itself) goes through the
-operations of one schedule in plain Python, as verifying it does. So what verifying took in this
+operations of one schedule, as verifying it does. So what verifying took in this
 solve, under whatever load there was, says what closing will take.
 """
 
@@ -13,20 +13,22 @@ from math import inf
 from planner.pipeline.problem import PipelineProblem
 from planner.progress import StopCheck
 
-VERIFY_S_PER_OPERATION = 2e-5
+VERIFY_S_PER_OPERATION = 1e-5
 """Until the first verification has been measured."""
 FEWEST_MEASURED = 1_000
 """Of fewer operations the time says nothing about the pace."""
-SAFETY_VERIFICATIONS = 5.0
-"""What waits and the proof for any durations take, in verifications of the same schedule: 4.1
-where no waits are needed, 5.2 where every third operation needs one."""
-SAMPLES_VERIFICATIONS = 0.5
+SAFETY_VERIFICATIONS = 10.0
+"""What waits and the proof for any durations take, in verifications of the same schedule: 3.9
+where no waits are needed, 10.5 where every fifth operation needs one."""
+SAMPLES_VERIFICATIONS = 1.0
 """Likewise for a few samples under jitter."""
-ANSWER_VERIFICATIONS = 2.0
-"""To report a schedule and to write the answer: 0.7 by itself, but of large ones whoever reads it
+REPLACEMENT_VERIFICATIONS = 10.0
+"""To compare a schedule with the one that runs, on samples of the profile."""
+ANSWER_VERIFICATIONS = 4.0
+"""To report a schedule and to write the answer: 2 by itself, but of large ones whoever reads it
 is busy with storing the report."""
 CLOSING_VERIFICATIONS = SAFETY_VERIFICATIONS + SAMPLES_VERIFICATIONS + ANSWER_VERIFICATIONS
-OFFER_VERIFICATIONS = 2.5
+OFFER_VERIFICATIONS = 4.0
 """To make a schedule of orders or starts, and to verify and report it."""
 STOPPED_S = 0.6
 """How long closing may take once the client has asked to stop."""
@@ -48,9 +50,11 @@ class Pace:
         transfers = 2 * len(problem.stages) * problem.micro_batches if problem.can_offload else 0
         return self.verify_s_per_operation * (problem.operations + transfers)
 
-    def closing_s(self, problem: PipelineProblem) -> float:
-        """For all closing work on a schedule of this problem."""
-        return CLOSING_VERIFICATIONS * self.verify_s(problem)
+    def closing_s(self, problem: PipelineProblem, *, compared: bool) -> float:
+        """For all closing work on a schedule of this problem; `compared` if it is to replace one
+        that runs."""
+        extra = REPLACEMENT_VERIFICATIONS if compared else 0.0
+        return (CLOSING_VERIFICATIONS + extra) * self.verify_s(problem)
 
 
 class Closing:

@@ -6,20 +6,51 @@ where its memory or its offloads do not, a list scheduler follows them as far as
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
+
+import numpy as np
 
 from planner.errors import Interrupted, OrderError
 from planner.pipeline.dispatch.following import follow
 from planner.pipeline.feasibility.decide import sequential_schedule
+from planner.pipeline.kernel.tables import (
+    BACKWARD,
+    DURATION,
+    FORWARD,
+    KINDS,
+    OFFLOAD,
+    RELOAD,
+    WEIGHT,
+    Tables,
+    numbered,
+    parts_of,
+    tables_of,
+)
+from planner.pipeline.kernel.timed_arrays import IN_TURN, TimedArrays, retimed, schedule_of
 from planner.pipeline.late_starts import start_late
 from planner.pipeline.objective import objective_ns
 from planner.pipeline.orders import Orders
 from planner.pipeline.problem import Objective, PipelineProblem
-from planner.pipeline.schedule import Schedule, TimedOp, Token
-from planner.pipeline.timing import orders_of, schedule_from_ops, time_orders
+from planner.pipeline.schedule import Schedule, TimedOp
+from planner.pipeline.timing import orders_of, time_orders
 from planner.pipeline.verify import verify
 from planner.progress import StopCheck, never
+
+FIELDS = itemgetter(*TimedOp._fields)
+Row = tuple[str, int, int, int, int]
+"""The fields of a `TimedOp`."""
+
+
+@dataclass(frozen=True)
+class Adapted:
+    """A verified schedule of the problem; `kept` says whether it has the orders that it was made
+    of, otherwise they had to be repaired."""
+
+    schedule: Schedule
+    kept: bool
 
 
 def adapt(
@@ -27,6 +58,15 @@ def adapt(
     document_ops: Iterable[Mapping[str, Any]],
     should_stop: StopCheck = never,
 ) -> Schedule:
+    """The schedule of `adapted`."""
+    return adapted(problem, document_ops, should_stop).schedule
+
+
+def adapted(
+    problem: PipelineProblem,
+    document_ops: Iterable[Mapping[str, Any]],
+    should_stop: StopCheck = never,
+) -> Adapted:
     """A verified schedule of the problem that keeps the orders of the given operations.
 
     `document_ops` are the `ops` of a schedule document, of this problem or of one of the same
@@ -38,58 +78,80 @@ def adapt(
     Raises `OrderError` if the operations are not those of a problem of this shape, or if the
     problem is infeasible (or the search for a way through its hosts' memory was given up).
     """
-    ops = _fitted(problem, [TimedOp(**op) for op in document_ops])
+    tables = tables_of(problem)
+    timed = _fitted(tables, [FIELDS(op) for op in document_ops])
     found = []
-    for schedule in _kept(problem, ops):
+    for schedule in _kept(problem, tables, timed):
         if not verify(problem, schedule):
             found.append(schedule)
             if should_stop():
                 break
-    if not found:
-        orders = orders_of(problem, ops)
-        found = [s for s in _repaired(problem, orders, should_stop) if not verify(problem, s)]
-    if not found:
-        return sequential_schedule(problem)
+    if found:
+        return Adapted(_best(problem, found), kept=True)
+    orders = orders_of(problem, _ops(tables, timed))
+    found = [s for s in _repaired(problem, orders, should_stop) if not verify(problem, s)]
+    return Adapted(_best(problem, found) if found else sequential_schedule(problem), kept=False)
+
+
+def _best(problem: PipelineProblem, found: Iterable[Schedule]) -> Schedule:
     return min(found, key=lambda schedule: objective_ns(problem, schedule))
 
 
-def _fitted(problem: PipelineProblem, ops: list[TimedOp]) -> list[TimedOp]:
+def _fitted(tables: Tables, rows: Sequence[Row]) -> TimedArrays:
     """The operations that this problem has, still with their times of the other problem.
 
     W that the other problem lacked follows its B; O and R go where nothing can be offloaded.
     """
-    count = problem.micro_batches
-    known: dict[Token, TimedOp] = {}
-    for op in ops:
-        if not (0 <= op.stage < len(problem.stages) and 0 <= op.micro_batch < count):
-            raise OrderError(f"no stage {op.stage} or micro-batch {op.micro_batch} in this problem")
-        known[op.token] = op
-    fitted = []
-    for s, stage in enumerate(problem.stages):
-        for m in range(count):
-            forward, backward = (known.get(Token(kind, s, m)) for kind in ("F", "B"))
-            if forward is None or backward is None:
-                raise OrderError(f"stage {s}, micro-batch {m} has no F or no B")
-            fitted += [forward, backward]
-            if stage.has_weight_op(m):
-                at_once = TimedOp("W", s, m, backward.end_ns, backward.end_ns)
-                fitted.append(known.get(Token("W", s, m), at_once))
-            offload, reload = (known.get(Token(kind, s, m)) for kind in ("O", "R"))
-            if stage.offload_bytes[m] and offload is not None and reload is not None:
-                fitted += [offload, reload]
-    return fitted
+    kind_of = {kind: k for k, kind in enumerate(KINDS)}
+    try:
+        names, *columns = zip(*rows, strict=True)
+        kinds = np.array([kind_of[name] for name in names], dtype=np.int64)
+        stages, micro_batches, begins, ends = (np.array(c, dtype=np.int64) for c in columns)
+    except (KeyError, ValueError, TypeError, OverflowError) as error:
+        raise OrderError("these are no operations of a schedule") from error
+    size = (tables.stages, tables.micro_batches)
+    for values, end in zip((stages, micro_batches), size, strict=True):
+        if values.min() < 0 or values.max() >= end:
+            strange = int(np.flatnonzero((values < 0) | (values >= end))[0])
+            raise OrderError(
+                f"no stage {stages[strange]} or micro-batch {micro_batches[strange]} "
+                "in this problem"
+            )
+    shape = (len(KINDS), tables.stages * tables.micro_batches)
+    numbers = numbered(tables, kinds, stages, micro_batches)
+    there = np.zeros(shape, dtype=np.bool_)
+    times = np.zeros((2, *shape), dtype=np.int64)
+    there.reshape(-1)[numbers] = True
+    times.reshape(2, -1)[:, numbers] = begins, ends
+    if not there[[FORWARD, BACKWARD]].all():
+        s, m = divmod(int(np.flatnonzero(~there[[FORWARD, BACKWARD]].all(axis=0))[0]), size[1])
+        raise OrderError(f"stage {s}, micro-batch {m} has no F or no B")
+    lacks_weight = ~there[WEIGHT]
+    times[:, WEIGHT, lacks_weight] = times[1, BACKWARD, lacks_weight]
+    there[WEIGHT] = tables.ops[:, DURATION].reshape(shape)[WEIGHT] > 0
+    there[[OFFLOAD, RELOAD]] = there[OFFLOAD] & there[RELOAD] & (tables.can_offload > 0)
+    blocks = np.arange(there.size).reshape(shape)[list(IN_TURN)]
+    wanted = blocks[there.reshape(-1)[blocks]]
+    return TimedArrays(wanted, *times.reshape(2, -1)[:, wanted])
 
 
-def _kept(problem: PipelineProblem, ops: list[TimedOp]) -> Iterator[Schedule]:
-    """The schedule as it is, and timed again in all its orders, or in those of devices alone."""
-    yield schedule_from_ops(problem, ops)
-    orders = orders_of(problem, ops)
-    for kept in (orders, Orders(orders.compute)):
-        try:
-            yield from _timed(problem, kept)
+def _ops(tables: Tables, timed: TimedArrays) -> list[TimedOp]:
+    kinds, *columns = parts_of(tables, timed.numbers)
+    names = [KINDS[kind] for kind in kinds.tolist()]
+    rest = (column.tolist() for column in (*columns, timed.start_ns, timed.end_ns))
+    return list(map(TimedOp, names, *rest))
+
+
+def _kept(problem: PipelineProblem, tables: Tables, timed: TimedArrays) -> Iterator[Schedule]:
+    """The schedule as it is, where the lengths are the problem's, and timed again in all its
+    orders, or in those of devices alone."""
+    if (timed.end_ns - timed.start_ns == tables.ops[timed.numbers, DURATION]).all():
+        yield schedule_of(tables, timed)
+    for keep_transfers in (True, False):
+        again = retimed(tables, timed, keep_transfers=keep_transfers)
+        if again is not None:
+            yield from _early_and_late(problem, schedule_of(tables, again))
             return
-        except OrderError:
-            continue
 
 
 def _repaired(
@@ -99,14 +161,14 @@ def _repaired(
     for offload_more in (False, True) if problem.can_offload else (False,):
         try:
             dispatched = follow(problem, orders, should_stop, offload_more=offload_more)
-            yield from _timed(problem, orders_of(problem, dispatched))
+            schedule = time_orders(problem, orders_of(problem, dispatched))
         except (OrderError, Interrupted):
             return
+        yield from _early_and_late(problem, schedule)
 
 
-def _timed(problem: PipelineProblem, orders: Orders) -> Iterator[Schedule]:
-    """The earliest schedule with these orders and, where only spans count, the latest as well."""
-    schedule = time_orders(problem, orders)
+def _early_and_late(problem: PipelineProblem, schedule: Schedule) -> Iterator[Schedule]:
+    """The earliest schedule and, where only spans count, the latest as well."""
     yield schedule
     if problem.objective is Objective.STEADY_SPAN:
         yield start_late(problem, schedule)

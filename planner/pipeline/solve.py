@@ -15,12 +15,14 @@ from typing import Any
 from planner.errors import SolverCrash
 from planner.pipeline.answer import Findings, infeasible_answer, succeeded_answer
 from planner.pipeline.bounds.lower_bounds import lower_bounds
+from planner.pipeline.collecting import seldom_collected
 from planner.pipeline.feasibility.decide import find_infeasibility
-from planner.pipeline.names import Step, StoppedBy
+from planner.pipeline.names import StartKind, Step, StoppedBy
 from planner.pipeline.portfolio.exact import ExactStep
 from planner.pipeline.portfolio.heuristics import (
     classic_rows,
-    offer_first_if_hurried,
+    has_to_hurry,
+    offer_first,
     offer_rows_for_later,
     run_adaoffload,
     start_from_stored,
@@ -52,7 +54,9 @@ def run(
     The answer's `state` is `succeeded`, `infeasible` or `failed`. Raises `SolverCrash` if the
     process of an engine that the spec names died.
     """
-    return Portfolio(SolveState(read_spec(spec), reporter, should_stop, time_left_s)).solve(start)
+    with seldom_collected():
+        state = SolveState(read_spec(spec), reporter, should_stop, time_left_s)
+        return Portfolio(state).solve(start)
 
 
 class Portfolio:
@@ -62,6 +66,7 @@ class Portfolio:
         self.state = state
         self.rows: list[dict[str, Any]] = []
         self.started_from: dict[str, Any] | None = None
+        self.running: Mapping[str, Any] | None = None
         self.moves = 0
         self.exact: ExactStep | None = None
 
@@ -75,12 +80,19 @@ class Portfolio:
         if not state.candidates:
             state.reporter.phase("explaining why nothing fits")
             return infeasible_answer(state.spec, shortages, time.monotonic() - state.started)
-        if not state.is_reproducible:
-            offer_first_if_hurried(state)
+        is_hurried = not state.is_reproducible and has_to_hurry(state)
+        if is_hurried:
+            # An answer before anything else.
+            self.started_from = start_from_stored(state, start)
+            offer_first(state)
         state.reporter.phase("lower bounds")
         for candidate in state.candidates:
             state.add_bounds(candidate, lower_bounds(candidate.problem, state.should_stop))
-        self.started_from = start_from_stored(state, start)
+        if not is_hurried:
+            self.started_from = start_from_stored(state, start)
+        if start is not None and (start.get("origin") or {}).get("kind") == StartKind.RUNNING_PLAN:
+            self.running = start["schedule"]
+            state.replaces_running = True
         with state.trace.step(Step.CLASSIC):
             self.rows = classic_rows(state)
             if not is_made_at_once(state):
@@ -178,6 +190,7 @@ class Portfolio:
             exact={} if self.exact is None else self.exact.figures,
             trace=state.trace,
             started_from=self.started_from,
+            running=self.running,
             moves=self.moves,
             stopped_by=self._stopped_by(),
             solve_seconds=time.monotonic() - state.started,

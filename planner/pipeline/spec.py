@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from planner.cost.calibrated import calibration_of
 from planner.documents import canonical_hash
 from planner.pipeline.documents import problem_to_document, read_problem
 from planner.pipeline.offload_time import UNSCALED
@@ -65,7 +66,11 @@ class PipelineSpec:
         """
         options = self.options.to_document()
         del options["engine"]
-        return canonical_hash({**self._problem_identity(), "options": options})
+        identity = {**self._problem_identity(), "options": options}
+        calibration = calibration_of((self.source or {}).get("cluster"))
+        if calibration is not None:
+            identity["calibration"] = calibration
+        return canonical_hash(identity)
 
     def problem_hash(self) -> str:
         """SHA-256 over what is to be solved, whatever the options: the candidates alone.

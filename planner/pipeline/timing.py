@@ -45,12 +45,12 @@ def time_orders(
     check(should_stop)
     if sum(map(len, orders.compute)) >= COMPILED_FROM_TOKENS:
         # Only here, so that who times nothing long loads no compiler.
-        from planner.pipeline.kernel.event_simulation import simulated_ops
+        from planner.pipeline.kernel.timed_arrays import timed_schedule
 
-        ops = simulated_ops(problem, orders, enforce_memory)
+        schedule = timed_schedule(problem, orders, enforce_memory)
         check(should_stop)
-        if ops is not None:
-            return schedule_from_ops(problem, ops)
+        if schedule is not None:
+            return schedule
     return schedule_from_ops(problem, Simulation(problem, orders, enforce_memory).run())
 
 

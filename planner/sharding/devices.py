@@ -135,6 +135,7 @@ def device_notes(group: DeviceGroup, stages: int) -> tuple[Note, ...]:
 def group_to_document(group: DeviceGroup) -> dict[str, Any]:
     """The group as JSON, however it was described, from which `read_group` makes it again."""
     document = asdict(group)
+    del document["cluster"]["factors"]
     document["cluster"]["switch_of"] = list(group.cluster.switch_of)
     document["cluster"]["host_tiers"]["socket_of"] = list(group.cluster.host_tiers.socket_of)
     document["cluster"]["host_link_duplex"] = group.cluster.host_link_duplex.value

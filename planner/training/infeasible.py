@@ -152,6 +152,8 @@ def _larger_gpus(
 ) -> Iterator[dict[str, Any]]:
     """The first preset with more memory on which something fits, the smallest first."""
     posted = spec.cluster_fields
+    # A calibration is of one kind of GPU.
+    is_calibrated = posted.pop("calibration", None) is not None
     own = spec.cluster.memory_bytes
     larger = sorted(
         (p for p in GPU_PRESETS.values() if p.fields["memory_bytes"] > own),
@@ -166,7 +168,9 @@ def _larger_gpus(
             continue
         memory = int(cluster.memory_bytes * (1 - spec.memory_headroom))
         changed = replace(spec, cluster=replace(cluster, memory_bytes=memory))
-        changes = {"cluster.gpu": preset.name, "cluster.gpu_memory_bytes": None}
+        changes: dict[str, Any] = {"cluster.gpu": preset.name, "cluster.gpu_memory_bytes": None}
+        if is_calibrated:
+            changes["cluster.calibration"] = None
         words = f"{preset.name} instead"
         remedy = _remedy("gpu", words, changes, changed, expert_loads, should_stop)
         if remedy["fits"]:

@@ -19,6 +19,7 @@ def search_notes(spec: TrainingSpec) -> list[Note]:
     """The rules of the space that is searched."""
     choices = spec.choices
     notes = [
+        spec.cluster.factors,
         note(
             "degrees",
             f"all that make {' or '.join(map(str, spec.devices))} GPUs",

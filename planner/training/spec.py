@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from planner.cost.calibrated import calibration_of
 from planner.cost.hardware import Cluster
 from planner.cost.model import Model
 from planner.cost.training import Recomputation
@@ -88,13 +89,19 @@ class TrainingSpec:
             }
         if not self.memory_headroom:
             return dict(posted)
-        return {**posted, "gpu_memory_bytes": self.cluster.memory_bytes}
+        fields = {**posted, "gpu_memory_bytes": self.cluster.memory_bytes}
+        if {"memory_margin", "calibration"} & posted.keys():
+            # The margin is in the reserve already, as a share of all memory.
+            fields |= {"reserved_bytes": self.cluster.reserved_bytes, "memory_margin": 1.0}
+        return fields
 
     def _identity(self) -> dict[str, Any]:
         """Presets and the same sizes written out are equal; names do not count."""
         model, cluster = asdict(self.model), asdict(self.cluster)
         for named in (model, cluster["gpu"]):
             del named["name"], named["source"]
+        del cluster["factors"]
+        calibration = calibration_of(self.request["cluster"])
         routing = self.routing
         return {
             "kind": KIND,
@@ -109,4 +116,5 @@ class TrainingSpec:
             "finalists": self.finalists,
             "memory_headroom": self.memory_headroom,
             "routing": None if routing is None else routing.whole_weights,
+            **({} if calibration is None else {"calibration": calibration}),
         }

@@ -34,8 +34,19 @@ def solve_tensor_group(
 
 
 def sharding_request(spec: TrainingSpec, training: Training, time_limit_s: float) -> dict[str, Any]:
-    """The request: one layer of the model for one micro-batch, on the tensor group's GPUs, which
-    are neighbours in a node."""
+    """The group's request with what the solver may take."""
+    engine = spec.options.engine
+    solver = {
+        "engine": engine if engine in ("cbc", "highs") else None,
+        "time_limit_s": time_limit_s,
+        "threads": spec.options.threads,
+    }
+    return {**group_request(spec, training), "solver": solver}
+
+
+def group_request(spec: TrainingSpec, training: Training) -> dict[str, Any]:
+    """What is planned: one layer of the model for one micro-batch, on the tensor group's GPUs,
+    which are neighbours in a node."""
     model = spec.request["model"]
     transformer = {"preset": model} if isinstance(model, str) else dict(model)
     transformer |= {
@@ -46,7 +57,6 @@ def sharding_request(spec: TrainingSpec, training: Training, time_limit_s: float
     cluster = spec.cluster_fields
     # Which GPUs share a path to the host does not matter inside the group.
     group = {name: value for name, value in cluster.items() if name not in _OF_WHOLE_NODES}
-    engine = spec.options.engine
     return {
         "transformer": transformer,
         "devices": {**group, "nodes": 1, "gpus_per_node": training.degrees.tensor},
@@ -58,11 +68,6 @@ def sharding_request(spec: TrainingSpec, training: Training, time_limit_s: float
             "flash_attention": training.flash_attention,
             "sequence_parallel": training.sequence_parallel,
             "dropout": spec.model.dropout,
-        },
-        "solver": {
-            "engine": engine if engine in ("cbc", "highs") else None,
-            "time_limit_s": time_limit_s,
-            "threads": spec.options.threads,
         },
     }
 

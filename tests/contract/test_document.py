@@ -11,16 +11,33 @@ import pytest
 from app.callers import Scope
 from app.openapi.__main__ import FILE, document_text
 from app.openapi.document import TAGS
+from app.schemas.calibrations import CalibrationRequest
+from app.schemas.runs import AckRequest
+from planner.diagnoses import request as diagnosis_request
 from planner.estimates.registry import ESTIMATES
+from planner.following.settings import read_follow
+from planner.following.telemetry import read_telemetry
 from planner.pipeline import request as pipeline_request
 from planner.sharding import request as sharding_request
 from planner.training import request as training_request
 
+
+def resolve_run(body: dict[str, Any]) -> None:
+    read_follow(body["follow"])
+    pipeline_request.resolve_request({key: body[key] for key in body if key != "follow"})
+
+
 RESOLVE: dict[str, Any] = {
+    "/v1/runs": resolve_run,
+    "/v1/runs/{run_id}": lambda body: read_follow(body["follow"]),
+    "/v1/runs/{run_id}/telemetry": lambda body: read_telemetry(body, stages=1),
+    "/v1/runs/{run_id}/plan/{version}/ack": AckRequest.model_validate,
     "/v1/pipeline-schedules": pipeline_request.resolve_request,
     "/v1/sharding-plans": sharding_request.resolve_request,
     "/v1/training-plans": training_request.resolve_request,
     **{f"/v1/{name}-estimates": estimate for name, estimate in ESTIMATES.items()},
+    "/v1/calibrations": CalibrationRequest.model_validate,
+    "/v1/diagnoses": diagnosis_request.read_request,
 }
 WITHOUT_BODY = {"204", "304"}
 

@@ -23,6 +23,7 @@ from app.database import Database, upgrade_schema
 from app.main import create_app
 from app.models import Base
 from app.services.attempts import Attempts
+from app.services.runs.keeper import RunKeeper
 from app.settings import Settings
 from planner.version import __version__
 from tests.integration.fakes import resolve_fake, resolve_fake_sharding, resolve_fake_training
@@ -180,3 +181,16 @@ def keyed_client(keyed_settings: Settings) -> Iterator[TestClient]:
 def attempts(database: Database, settings: Settings) -> Attempts:
     """A worker's side of the rules."""
     return Attempts(database, settings, "test-worker", __version__)
+
+
+@pytest.fixture
+def without_keeper(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No API looks after runs by itself: the test does."""
+    monkeypatch.setattr(RunKeeper, "start", lambda keeper: None)
+
+
+@pytest.fixture
+def run_client(settings: Settings, without_keeper: None) -> Iterator[TestClient]:
+    """The API with the planner's own readers, which looks after no run by itself."""
+    with TestClient(create_app(settings), raise_server_exceptions=False) as client:
+        yield client

@@ -97,7 +97,9 @@ def needed_scope(method: str, path: str) -> Scope:
         return Scope.METRICS
     if path == "/v1/audit":
         return Scope.ADMIN
-    return Scope.READ if path.endswith("-estimates") else SCOPE_OF[method]
+    if path.endswith("-estimates") or path == "/v1/diagnoses":
+        return Scope.READ
+    return SCOPE_OF[method]
 
 
 def test_every_route_needs_its_scope(

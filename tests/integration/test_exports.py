@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
 from app.database import Database
+from app.repositories.job_rows import JobReader
 from app.services.attempts import Attempts, Progress
 from app.services.transitions import Answered
 from planner.export.registry import FORMATS
 from tests.integration.fakes import infeasible, succeeded
 from tests.integration.helpers import claim, finish, post
+
+REQUEST = {
+    "model": "GPT-1.7B",
+    "cluster": "1xA100-40GB",
+    "training": {"pipeline_parallel": 1, "micro_batches": 1},
+}
+"""With what schedulers have to know, which the fake requests lack."""
 
 
 @pytest.fixture
@@ -69,6 +78,24 @@ def test_a_file_is_not_made_again_for_whoever_has_it(client: TestClient, over: s
         tags.add(tag)
     result = client.get(f"/v1/jobs/{over}/result").headers["etag"]
     assert len(tags | {result}) == len(having(exports(client, over))) + 1
+
+
+def test_a_file_with_the_services_address_is_another_by_another_address(
+    client: TestClient, over: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(JobReader, "request", lambda *_: json.dumps(REQUEST))
+    paths = {entry["format"]: entry["href"] for entry in having(exports(client, over))}
+    assert {"slurm", "jobset", "pytorchjob", "trainjob", "csv"} < paths.keys()
+    # By another scheme.
+    other = f"https://{client.base_url.host}"
+    for name, path in paths.items():
+        first = client.get(path)
+        tag = {"If-None-Match": first.headers["etag"]}
+        assert client.get(path, headers=tag).status_code == 304
+        again = client.get(f"{other}{path}", headers=tag)
+        if again.status_code == 304:
+            assert client.get(f"{other}{path}").content == first.content
+        assert again.status_code == (200 if "http://" in first.text and name != "svg" else 304)
 
 
 def test_there_are_none_before_the_end_and_none_of_a_failure(

@@ -28,6 +28,8 @@ REVISIONS = [
     script.revision for script in reversed(list(ScriptDirectory(str(SCRIPTS)).walk_revisions()))
 ]
 FIRST, HEAD = REVISIONS[0], REVISIONS[-1]
+JOBS_AS_TODAY = "0006"
+"""The first revision whose jobs this version can read."""
 Content = dict[str, list[dict[str, Any]]]
 
 
@@ -167,8 +169,9 @@ def test_an_older_schema_is_not_ready_and_says_so_without_a_traceback(
     upgrade_schema(settings, revision)
     with TestClient(create_app(settings, resolve_fake), raise_server_exceptions=False) as client:
         answer = client.get("/readyz")
-        # A stream would tell nothing.
-        assert client.get("/v1/events").status_code == 503
+        # Runs have tables of their own; where jobs cannot be read, a stream would tell nothing.
+        refused = "/v1/events" if revision < JOBS_AS_TODAY else "/v1/runs"
+        assert client.get(refused).status_code == 503
     assert answer.status_code == 503
     assert answer.json()["status"] == "down"
     assert (answer.json()["database"], answer.json()["schema"]) == ("ok", "outdated")

@@ -18,6 +18,12 @@ from app.models import (
     IdempotencyKey,
     Job,
     JobTag,
+    Run,
+    RunAck,
+    RunDocument,
+    RunEvent,
+    RunTelemetry,
+    RunVersion,
     Solve,
     SolveEvent,
     SolveLogLine,
@@ -30,10 +36,12 @@ from app.services.retention import Retention
 from app.services.transitions import Answered
 from app.settings import Settings
 from tests.integration.fakes import succeeded
+from tests.integration.following import RUNS, acknowledge, report, start_run
 from tests.integration.helpers import claim, finish, job, post, set_columns
 
 DAY_MS = 86_400_000
 NOTHING: dict[str, float] = {
+    "keep_runs_days": 0,
     "keep_jobs_days": 0,
     "keep_jobs": 0,
     "keep_logs_days": 0,
@@ -50,7 +58,16 @@ def expire(database: Database, settings: Settings, **keep: float) -> dict[str, i
 
 def age(database: Database, days: float, *tables: type[Base]) -> None:
     """Let everything in these tables have happened so many days ago."""
-    instants = ("created_at", "finished_at", "asked_at", "cancelled_at", "at", "started_at")
+    instants = (
+        "stopped_at",
+        "telemetry_at",
+        "created_at",
+        "finished_at",
+        "asked_at",
+        "cancelled_at",
+        "at",
+        "started_at",
+    )
     with database.writing() as session:
         for table in tables:
             columns = [name for name in instants if name in table.__table__.columns]
@@ -323,3 +340,28 @@ def test_the_settings_of_a_service_that_says_nothing_remove_nothing_new(
     everything_of_a_job(client, attempts, database)
     set_columns(database, spent_ms=1)
     assert Retention(database, settings).remove_all() == {}
+
+
+OF_A_RUN = (Run, RunDocument, RunVersion, RunAck, RunTelemetry, RunEvent)
+
+
+def test_a_run_that_is_over_or_silent_goes_with_everything_that_is_its(
+    run_client: TestClient, database: Database, settings: Settings
+) -> None:
+    stopped, silent = start_run(run_client), start_run(run_client)
+    for run_id in (stopped, silent):
+        report(run_client, run_id, range(3))
+        acknowledge(run_client, run_id, 1)
+    run_client.delete(f"{RUNS}/{stopped}")
+    assert 0 not in count(database, *OF_A_RUN)
+    age(database, 5, Run)
+    assert expire(database, settings, keep_runs_days=6) == {}
+    # Whoever reports again is not silent.
+    report(run_client, silent, range(3, 4))
+    assert expire(database, settings, keep_runs_days=4) == {"runs": 1}
+    assert [run["id"] for run in run_client.get(RUNS).json()["runs"]] == [silent]
+    age(database, 5, Run)
+    chosen = settings.model_copy(update={**NOTHING, "keep_runs_days": 4})
+    assert Retention(database, chosen).expired() == {"runs": 1}
+    assert expire(database, settings, keep_runs_days=4) == {"runs": 1}
+    assert set(count(database, *OF_A_RUN)) == {0}

@@ -20,6 +20,7 @@ import app.services.events
 from app.callers import Scope
 from app.database import Database
 from app.main import create_app
+from app.models import CalibrationVersion
 from app.services.attempts import Attempts
 from app.services.tenants import Tenants
 from app.settings import Settings
@@ -28,6 +29,7 @@ from tests.integration.helpers import (
     ADDRESS,
     SHARDING_ADDRESS,
     TRAINING_ADDRESS,
+    eventually,
     finish,
     newest_solve_id,
     solve_row,
@@ -37,12 +39,14 @@ from tests.integration.keys import headers_of
 Headers = dict[str, str]
 MISSING = "00000000-0000-4000-8000-000000000000"
 BATCHES = "/v1/batches"
-SECRETS = ("bobs-name", "bobs-tag", "bobs-batch", "bobs.example", "bobs log line")
+RUNS = "/v1/runs"
+CALIBRATIONS = "/v1/calibrations"
+SECRETS = ("bobs-name", "bobs-run", "bobs-tag", "bobs-batch", "bobs.example", "bobs log line")
 
 
 @dataclass(frozen=True)
 class World:
-    """A service with two tenants. Bob has a job that is over, one that waits, and a batch."""
+    """A service with two tenants. Bob has a job that is over, one that waits, a batch and a run."""
 
     client: TestClient
     database: Database
@@ -52,6 +56,7 @@ class World:
     finished: str
     waiting: str
     batch: str
+    run: str
 
     def get(self, who: Headers, path: str) -> httpx2.Response:
         return self.client.get(path, headers=who)
@@ -60,18 +65,24 @@ class World:
         headers = {**who, **more.pop("headers", {})}
         body = batch_of(script) if address == BATCHES else {"script": script}
         response = self.client.post(address, json={**body, **more}, headers=headers)
-        assert response.status_code in (200, 202), response.text
+        assert response.status_code in (200, 201, 202), response.text
         answer: dict[str, Any] = response.json()
         return answer
 
     def snapshot(self) -> list[Any]:
         """What Bob sees of his own."""
-        paths = (f"/v1/jobs/{self.finished}", f"/v1/jobs/{self.waiting}", f"{BATCHES}/{self.batch}")
+        paths = (
+            f"/v1/jobs/{self.finished}",
+            f"/v1/jobs/{self.waiting}",
+            f"{BATCHES}/{self.batch}",
+            f"{RUNS}/{self.run}",
+            f"{RUNS}/{self.run}/plan/1",
+        )
         return [self.get(self.bob, path).json() for path in paths]
 
     def ids_of_bob(self) -> list[str]:
         jobs = self.get(self.bob, "/v1/jobs?limit=200").json()["jobs"]
-        return [job["id"] for job in jobs] + [self.batch]
+        return [job["id"] for job in jobs] + [self.batch, self.run]
 
     def assert_nothing_of_bob_in(self, text: str) -> None:
         for secret in (*SECRETS, *self.ids_of_bob()):
@@ -91,14 +102,20 @@ def world(keyed_settings: Settings, database: Database, attempts: Attempts) -> A
         scopes = (Scope.READ, Scope.SUBMIT, Scope.ADMIN)
         ann = headers_of(database, *scopes, tenant="ann")
         bob = headers_of(database, *scopes, tenant="bob")
-        world = World(client, database, attempts, ann, bob, "", "", "")
+        world = World(client, database, attempts, ann, bob, "", "", "", "")
         labels = {"name": "bobs-name", "tags": ["bobs-tag"]}
         webhook = {"url": "https://bobs.example/hook", "secret": "a secret of sixteen or more"}
         finished = world.post(bob, ADDRESS, "bobs-finished", **labels)["id"]
         finish(attempts, database)
         waiting = world.post(bob, ADDRESS, "bobs-waiting", **labels, webhook=webhook)["id"]
         batch = world.post(bob, BATCHES, "bobs-batched", name="bobs-batch")["id"]
-        yield World(client, database, attempts, ann, bob, finished, waiting, batch)
+        # The first plan of his run is stored.
+        run = world.post(bob, RUNS, "bobs-finished", name="bobs-run")["id"]
+        eventually(lambda: world.get(bob, f"{RUNS}/{run}/plan/1").status_code == 200)
+        report = {"iteration": 1, "stages": [{"stage": 0, "forward_ns": 3}]}
+        reported = client.post(f"{RUNS}/{run}/telemetry", json=report, headers=bob)
+        assert reported.status_code == 200
+        yield World(client, database, attempts, ann, bob, finished, waiting, batch, run)
 
 
 CHECKS: dict[tuple[str, str], Callable[[World], None]] = {}
@@ -123,6 +140,7 @@ def isolates_by_id(
     path: str,
     *ids: Callable[[World], str],
     query: str = "",
+    body: Any = None,
     **headers: str,
 ) -> None:
     """The check of routes that name a thing by its id: somebody else's is answered like none."""
@@ -132,7 +150,10 @@ def isolates_by_id(
         for of in ids:
             foreign, missing = (
                 world.client.request(
-                    method, re.sub(r"\{\w+\}", one, path) + query, headers={**world.ann, **headers}
+                    method,
+                    re.sub(r"\{\w+_id\}", one, path).replace("{version}", "1") + query,
+                    headers={**world.ann, **headers},
+                    json=body,
                 )
                 for one in (of(world), MISSING)
             )
@@ -179,6 +200,92 @@ isolates_by_id("DELETE", "/v1/jobs/{job_id}", *JOBS)
 isolates_by_id("DELETE", "/v1/jobs/{job_id}", *JOBS, query="?purge=true")
 isolates_by_id("GET", f"{BATCHES}/{{batch_id}}", lambda world: world.batch)
 isolates_by_id("DELETE", f"{BATCHES}/{{batch_id}}", lambda world: world.batch)
+
+
+def bobs_run(world: World) -> str:
+    return world.run
+
+
+for _part in ("", "/plan", "/plan/{version}", "/diagnosis", "/proposals"):
+    isolates_by_id("GET", f"{RUNS}/{{run_id}}{_part}", bobs_run)
+isolates_by_id("GET", f"{RUNS}/{{run_id}}/plan", bobs_run, query="?brief=true", prefer="wait=1")
+isolates_by_id("PATCH", f"{RUNS}/{{run_id}}", bobs_run, body={"name": "anns"})
+isolates_by_id("DELETE", f"{RUNS}/{{run_id}}", bobs_run)
+isolates_by_id("DELETE", f"{RUNS}/{{run_id}}", bobs_run, query="?purge=true")
+isolates_by_id(
+    "POST",
+    f"{RUNS}/{{run_id}}/telemetry",
+    bobs_run,
+    body={"iteration": 2, "stages": [{"stage": 0, "forward_ns": 9}]},
+)
+isolates_by_id(
+    "POST",
+    f"{RUNS}/{{run_id}}/plan/{{version}}/ack",
+    bobs_run,
+    body={"rank": 0, "iteration": 2},
+)
+
+
+@isolates("POST", RUNS)
+def starting_runs(world: World) -> None:
+    same = {"Idempotency-Key": "a run"}
+    bobs = world.post(world.bob, RUNS, "same", name="bobs-run", headers=same)["id"]
+    anns = world.post(world.ann, RUNS, "other", headers=same)
+    assert anns["id"] != bobs
+    world.assert_nothing_of_bob_in(str(anns))
+    # She follows as many as she may, however many Bob follows.
+    own = world.post(world.ann, RUNS, "same")
+    world.assert_nothing_of_bob_in(world.get(world.ann, f"{RUNS}/{own['id']}").text)
+
+
+@isolates("GET", RUNS)
+def listing_runs(world: World) -> None:
+    assert world.get(world.ann, RUNS).json() == {"runs": [], "next_cursor": None}
+    own = world.post(world.ann, RUNS, "anns")["id"]
+    world.post(world.bob, RUNS, "bobs-more", name="bobs-run")
+    cursor = world.get(world.bob, f"{RUNS}?limit=1").json()["next_cursor"]
+    assert cursor
+    for query in ("", "?state=active", f"?cursor={cursor}"):
+        page = world.get(world.ann, f"{RUNS}{query}")
+        assert {run["id"] for run in page.json()["runs"]} <= {own}
+        world.assert_nothing_of_bob_in(page.text)
+
+
+def calibrate(world: World) -> None:
+    """Bob has a calibration."""
+    with world.database.writing() as session:
+        columns = {"id": MISSING, "tenant": "bob", "gpu": "bobs-run", "version": 1}
+        session.add(CalibrationVersion(**columns, document="{}"))
+
+
+@isolates("POST", CALIBRATIONS)
+def fitting_calibrations(world: World) -> None:
+    foreign, missing = (
+        world.client.post(CALIBRATIONS, json={"runs": [run]}, headers=world.ann)
+        for run in (world.run, MISSING)
+    )
+    assert foreign.status_code == missing.status_code == 422
+    assert told(foreign).replace(world.run, MISSING) == told(missing)
+    fitted = world.client.post(CALIBRATIONS, json={}, headers=world.ann)
+    assert fitted.status_code == 422
+    world.assert_nothing_of_bob_in(fitted.text)
+
+
+@isolates("GET", CALIBRATIONS)
+def listing_calibrations(world: World) -> None:
+    calibrate(world)
+    assert world.get(world.ann, CALIBRATIONS).json() == {"calibrations": []}
+
+
+@isolates("GET", f"{CALIBRATIONS}/{{gpu}}", f"{CALIBRATIONS}/{{gpu}}/{{version}}")
+def reading_calibrations(world: World) -> None:
+    calibrate(world)
+    for end in ("", "/1"):
+        foreign, missing = (
+            world.get(world.ann, f"{CALIBRATIONS}/{gpu}{end}") for gpu in ("bobs-run", "nobodys")
+        )
+        assert foreign.status_code == missing.status_code == 404
+        assert told(foreign).replace("bobs-run", "nobodys") == told(missing)
 
 
 def isolates_posts(address: str) -> None:
@@ -299,6 +406,17 @@ def estimates(world: World) -> None:
             for who in (world.ann, world.bob, world.ann)
         ]
         assert answers[0] == answers[1] == answers[2]
+
+
+@isolates("POST", "/v1/diagnoses")
+def diagnoses(world: World) -> None:
+    body = {"symptoms": ["nan_loss"], "orders": [["0F0", "0B0"]], "plan_versions": [1, 2]}
+    answers = [
+        world.client.post("/v1/diagnoses", json=body, headers=who).json()
+        for who in (world.ann, world.bob, world.ann)
+    ]
+    assert answers[0]["causes"]
+    assert answers[0] == answers[1] == answers[2]
 
 
 def test_every_route_has_a_check(keyed_client: TestClient) -> None:

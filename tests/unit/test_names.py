@@ -10,8 +10,14 @@ from typing import get_args
 
 import pytest
 
+from app.models.runs import RunStatus
 from planner.cost.changes import combined_change, single_changes
 from planner.cost.spec import read_cost_model
+from planner.diagnoses import names
+from planner.following.estimates import QUANTITIES
+from planner.following.shapes import Kind
+from planner.following.state import Reason
+from planner.following.versions import VersionState
 from planner.pipeline.bounds.lower_bounds import lower_bounds
 from planner.pipeline.classic import rows
 from planner.pipeline.classic.placement import Placement
@@ -28,20 +34,22 @@ from planner.training.space import LEFT_OUT
 from planner.training.words import MemoryPart
 from tests.problems import uniform_problem
 
-DICTIONARIES = Path(__file__).parents[2] / "dashboard" / "src" / "i18n"
+ROOT = Path(__file__).parents[2]
+DICTIONARIES = ROOT / "dashboard" / "src" / "i18n"
 KIND = re.compile(r"^    (\w+): \{\n(.*?)^    \},$", re.MULTILINE | re.DOTALL)
+EVENT = re.compile(r'(?:\.tell|NewEvent)\(\s*"(\w+)"')
 KEY = re.compile(r'^      (?:"([^"]+)"|([\w$]+)):', re.MULTILINE)
 
 
-def dictionary(language: str) -> dict[str, set[str]]:
-    """The names that the dashboard has words for, by kind."""
-    text = (DICTIONARIES / language / "service.ts").read_text()
-    _, _, names = text.partition("\n  names: {\n")
-    names, ended, _ = names.partition("\n  },\n")
+def dictionary(language: str, area: str = "service") -> dict[str, set[str]]:
+    """The names that the dashboard has words for in an area, by kind."""
+    text = (DICTIONARIES / language / f"{area}.ts").read_text()
+    _, _, words = text.partition("\n  names: {\n")
+    words, ended, _ = words.partition("\n  },\n")
     assert ended
     return {
         kind: {quoted or bare for quoted, bare in KEY.findall(body)}
-        for kind, body in KIND.findall(names + "\n")
+        for kind, body in KIND.findall(words + "\n")
     }
 
 
@@ -58,6 +66,13 @@ def remedies() -> Iterable[str]:
     yield combined_change(costs.training).kind
     yield from Way
     yield from (*LADDERS, "gpu")
+
+
+def events_of_runs() -> Iterable[str]:
+    """The kinds of events that the planner and the service tell of runs."""
+    for folder in (ROOT / "planner" / "following", ROOT / "app" / "services" / "runs"):
+        for path in folder.glob("*.py"):
+            yield from EVENT.findall(path.read_text())
 
 
 NAMES: dict[str, Iterable[str]] = {
@@ -90,14 +105,36 @@ NAMES: dict[str, Iterable[str]] = {
 }
 
 
+RUN_NAMES: dict[str, Iterable[str]] = {
+    "runState": RunStatus,
+    "versionState": VersionState,
+    "reason": Reason,
+    "event": frozenset(events_of_runs()),
+    "quantity": QUANTITIES,
+    "proposal": Kind,
+}
+DIAGNOSIS_NAMES: dict[str, Iterable[str]] = {
+    "symptom": names.Symptom,
+    "cause": names.Cause,
+    "state": names.State,
+    "speaks": names.Speaks,
+    "foundIn": names.FoundIn,
+    "remedy": names.Remedy,
+}
+AREAS = {"service": NAMES, "runs": RUN_NAMES, "diagnosis": DIAGNOSIS_NAMES}
+UNCOMPARED = {"diagnosis": {"quantity"}}
+"""Kinds whose names no module of the planner lists; what has no word is shown as it is."""
+
+
 @pytest.mark.parametrize("language", ["en", "zh"])
-@pytest.mark.parametrize("kind", NAMES)
-def test_the_dashboard_has_words_for_each_name(kind: str, language: str) -> None:
-    assert dictionary(language)[kind] == set(NAMES[kind])
+@pytest.mark.parametrize(("area", "kind"), [(area, kind) for area in AREAS for kind in AREAS[area]])
+def test_the_dashboard_has_words_for_each_name(area: str, kind: str, language: str) -> None:
+    assert dictionary(language, area)[kind] == set(AREAS[area][kind])
 
 
-def test_there_is_no_kind_that_is_not_compared() -> None:
-    assert set(dictionary("en")) == set(NAMES)
+@pytest.mark.parametrize("area", AREAS)
+def test_there_is_no_kind_that_is_not_compared(area: str) -> None:
+    assert set(dictionary("en", area)) == set(AREAS[area]) | UNCOMPARED.get(area, set())
 
 
 @pytest.mark.parametrize("enumeration", [BoundName, Step, FoundBy, StoppedBy, StartKind])

@@ -131,6 +131,181 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/runs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Runs
+         * @description Runs, newest first.
+         */
+        get: operations["list_runs"];
+        put?: never;
+        /**
+         * Start Run
+         * @description Follow a training run: plan it, and plan it afresh as it reports what it takes.
+         */
+        post: operations["start_run"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/runs/{run_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Run
+         * @description A run: what its stages take, its versions, the solve in flight, and what has happened.
+         */
+        get: operations["get_run"];
+        put?: never;
+        post?: never;
+        /**
+         * Stop Run
+         * @description Follow the run no longer; what it has stays. With `purge` a stopped run is removed.
+         */
+        delete: operations["stop_run"];
+        options?: never;
+        head?: never;
+        /**
+         * Change Run
+         * @description Change how a run is followed, or what is planned for it: another number of devices, other
+         *     memory limits. A plan for another shape is never swapped in: its ranks restart with it.
+         */
+        patch: operations["change_run"];
+        trace?: never;
+    };
+    "/v1/runs/{run_id}/telemetry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Post Telemetry
+         * @description Report what stages took in one iteration or in several.
+         *
+         *     Of what is reported twice the first is kept, and the order does not matter.
+         */
+        post: operations["post_telemetry"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/runs/{run_id}/plan": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Run Plan
+         * @description The newest version of the plan.
+         */
+        get: operations["get_run_plan"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/runs/{run_id}/plan/{version}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Run Plan Version
+         * @description One version of the plan, for a rank that joins or restarts.
+         */
+        get: operations["get_run_plan_version"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/runs/{run_id}/plan/{version}/ack": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Acknowledge Plan
+         * @description Say that a rank holds a version. It applies only once every rank does.
+         */
+        post: operations["acknowledge_plan"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/runs/{run_id}/proposals": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Run Proposals
+         * @description Other numbers of micro-batches and other partitions of the layers that would be faster.
+         */
+        get: operations["get_run_proposals"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/runs/{run_id}/diagnosis": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Run Diagnosis
+         * @description What the run's telemetry says is wrong with it, likely causes first.
+         */
+        get: operations["get_run_diagnosis"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/jobs/{job_id}/events": {
         parameters: {
             query?: never;
@@ -438,6 +613,111 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/checkpoints-estimates": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Estimate Checkpoints
+         * @description How often to write checkpoints, what failures cost, and how to restart.
+         */
+        post: operations["estimate_checkpoints"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/diagnoses": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Diagnose
+         * @description Likely causes of symptoms, ranked by what the numbers support, each with the commands that
+         *     check it and the remedy with its predicted effect.
+         */
+        post: operations["diagnose"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/calibrations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Calibrations
+         * @description The newest calibration of each kind of GPU.
+         */
+        get: operations["list_calibrations"];
+        put?: never;
+        /**
+         * Fit Calibration
+         * @description Fit the cost model's factors to what runs measured: a new version for their kind of GPU.
+         */
+        post: operations["fit_calibration"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/calibrations/{gpu}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Calibration Versions
+         * @description The versions of a kind of GPU, newest first.
+         */
+        get: operations["list_calibration_versions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/calibrations/{gpu}/{version}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Calibration
+         * @description A version: its factors, what they rest on, and errors before and after.
+         */
+        get: operations["get_calibration"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/batches": {
         parameters: {
             query?: never;
@@ -649,6 +929,21 @@ export interface components {
              */
             enqueued_at: string;
             links: components["schemas"]["Links"];
+        };
+        /**
+         * AckTaken
+         * @description How many ranks hold the version.
+         */
+        AckTaken: {
+            /** Version */
+            version: number;
+            state: components["schemas"]["VersionState"];
+            /** Acknowledged */
+            acknowledged: number;
+            /** Of */
+            of: number;
+            /** Apply At Iteration */
+            apply_at_iteration: number | null;
         };
         /**
          * AuditEntryView
@@ -886,6 +1181,197 @@ export interface components {
             name: string | null;
         };
         /**
+         * CalibrationDocument
+         * @description A version of a GPU's calibration. It counts where the cluster gives nothing itself.
+         */
+        CalibrationDocument: {
+            /**
+             * Gpu
+             * @description The kind of GPU.
+             */
+            gpu: string;
+            /** Version */
+            version: number;
+            /**
+             * Runs
+             * @description How many runs it was fitted to.
+             */
+            runs: number;
+            /** @default {} */
+            efficiency: components["schemas"]["FittedEfficiency"];
+            /**
+             * Memory Margin
+             * @description Measured peak memory over the predicted one.
+             */
+            memory_margin?: number | null;
+            /**
+             * Error Before
+             * @description Median relative error of stage times with the built-in factors.
+             */
+            error_before?: number | null;
+            /**
+             * Error After
+             * @description The same with these factors.
+             */
+            error_after?: number | null;
+            /**
+             * Basis
+             * @description Whether `error_after` is of runs that were left out of the fit.
+             * @default in_sample
+             * @enum {string}
+             */
+            basis: "left_out" | "in_sample";
+        };
+        /**
+         * CalibrationItem
+         * @description A version in brief.
+         */
+        CalibrationItem: {
+            /** Gpu */
+            gpu: string;
+            /** Version */
+            version: number;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Runs */
+            runs: number;
+            /**
+             * Factors
+             * @description Those that were fitted.
+             */
+            factors: {
+                [key: string]: number;
+            };
+            /** Memory Margin */
+            memory_margin: number;
+            errors: components["schemas"]["ErrorsByGroup"];
+            links: components["schemas"]["CalibrationLinks"];
+        };
+        /**
+         * CalibrationLinks
+         * @description Where to go from here.
+         */
+        CalibrationLinks: {
+            /** Self */
+            self: string;
+            /** Versions */
+            versions: string;
+        };
+        /**
+         * CalibrationList
+         * @description The newest version of each kind of GPU.
+         */
+        CalibrationList: {
+            /** Calibrations */
+            calibrations: components["schemas"]["CalibrationItem"][];
+        };
+        /**
+         * CalibrationVersions
+         * @description All versions of a kind of GPU that are kept, newest first.
+         */
+        CalibrationVersions: {
+            /** Gpu */
+            gpu: string;
+            /** Versions */
+            versions: components["schemas"]["CalibrationItem"][];
+        };
+        /**
+         * CalibrationView
+         * @description A version.
+         */
+        CalibrationView: {
+            /** Gpu */
+            gpu: string;
+            factors: components["schemas"]["FactorsView"];
+            memory_margin: components["schemas"]["MarginView"];
+            errors: components["schemas"]["ErrorsByGroup"];
+            /** Runs */
+            runs: components["schemas"]["CountedRun"][];
+            /** Left Out */
+            left_out: components["schemas"]["LeftOutRun"][];
+            /** Version */
+            version: number;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** @description What `calibration` of a cluster stands for in full. */
+            use: components["schemas"]["CalibrationDocument"];
+            links: components["schemas"]["CalibrationLinks"];
+        };
+        /**
+         * Cause
+         * @description What may be behind a symptom.
+         * @enum {string}
+         */
+        Cause: "plan_exceeds_memory" | "one_micro_batch_too_large" | "model_states_too_large" | "memory_outside_the_plan" | "allocator_fragmentation" | "host_memory_short" | "pipeline_bubble" | "stage_imbalance" | "straggler_gpu" | "clock_throttling" | "jitter" | "time_outside_the_pipeline" | "memory_limits_overlap" | "plan_far_from_bound" | "profile_differs_from_plan" | "offload_link_saturated" | "link_slower_than_planned" | "shared_host_link" | "slow_host_copies" | "too_many_offloads" | "communication_grows" | "slow_network" | "bubble_grows" | "uneven_division" | "serial_part" | "order_cycle" | "memory_deadlock" | "receive_order_mismatch" | "incomplete_order" | "ranks_on_different_versions" | "rank_lost" | "fp16_overflow" | "last_stage_out_of_order" | "offload_race" | "data_or_hyperparameters" | "problem_too_large" | "time_limit_too_short" | "gap_asked_too_small";
+        /**
+         * CauseView
+         * @description A cause, and what the numbers say about it.
+         */
+        CauseView: {
+            cause: components["schemas"]["Cause"];
+            state: components["schemas"]["State"];
+            /**
+             * Symptoms
+             * @description Those that it may explain.
+             */
+            symptoms: components["schemas"]["Symptom"][];
+            /**
+             * Weight
+             * @description Share of the iteration, of throughput or of memory that is at stake; orders causes of the same state.
+             */
+            weight: number | null;
+            /** Summary */
+            summary: string;
+            /** Evidence */
+            evidence: components["schemas"]["EvidenceView"][];
+            /** Checks */
+            checks: components["schemas"]["CheckView"][];
+            /** Remedies */
+            remedies: components["schemas"]["RemedyView"][];
+            /**
+             * Needs
+             * @description Fields of the request that would decide.
+             */
+            needs: string[];
+        };
+        /**
+         * CheckView
+         * @description A command that checks a cause.
+         */
+        CheckView: {
+            /** Command */
+            command: string;
+            /**
+             * Look For
+             * @description In what it prints.
+             */
+            look_for: string;
+        };
+        /**
+         * CountedRun
+         * @description A run that was fitted to, and what its own times and peaks imply.
+         */
+        CountedRun: {
+            /** Id */
+            id: string;
+            /** Name */
+            name: string | null;
+            /** Samples */
+            samples: number;
+            /** Factors */
+            factors: {
+                [key: string]: number;
+            };
+            /** Peak Ratio */
+            peak_ratio: number | null;
+        };
+        /**
          * DeliveryAttempt
          * @description One try to deliver.
          */
@@ -947,6 +1433,102 @@ export interface components {
             idle: components["schemas"]["IdleGap"][];
         };
         /**
+         * DiagnosisView
+         * @description Supported causes first, then possible ones, then those that the numbers rule out.
+         */
+        DiagnosisView: {
+            /** Symptoms */
+            symptoms: components["schemas"]["SymptomView"][];
+            /** Causes */
+            causes: components["schemas"]["CauseView"][];
+            /** Assumptions */
+            assumptions: components["schemas"]["NoteView"][];
+            /** Warnings */
+            warnings: string[];
+        };
+        /**
+         * DriftView
+         * @description A quantity has moved away from what the running plan was made for.
+         */
+        DriftView: {
+            /** Kind */
+            kind: string;
+            /** Before */
+            before: number;
+            /** After */
+            after: number;
+            /**
+             * Noise
+             * @description Standard error of the difference.
+             */
+            noise: number;
+            /**
+             * Since
+             * @description The first iteration of the new level.
+             */
+            since: number;
+        };
+        /**
+         * EffectView
+         * @description What a number becomes.
+         */
+        EffectView: {
+            /** Quantity */
+            quantity: string;
+            unit: components["schemas"]["Unit"];
+            /** Before */
+            before: number | null;
+            /** After */
+            after: number;
+            /**
+             * Change
+             * @description As a share of what it was; -0.1 is a tenth less.
+             */
+            change: number | null;
+            /**
+             * Basis
+             * @description How both were computed.
+             */
+            basis: string;
+        };
+        /**
+         * ErrorPairView
+         * @description Relative errors.
+         */
+        ErrorPairView: {
+            /** Median */
+            median: number;
+            /** Worst */
+            worst: number;
+        };
+        /**
+         * ErrorsByGroup
+         * @description Errors of each kind of times; null where no run reports such.
+         */
+        ErrorsByGroup: {
+            stage_times: components["schemas"]["ErrorsView"] | null;
+            transfers: components["schemas"]["ErrorsView"] | null;
+            offloads: components["schemas"]["ErrorsView"] | null;
+        };
+        /**
+         * ErrorsView
+         * @description Of predicted times: with the built-in factors, and with the fitted ones.
+         */
+        ErrorsView: {
+            before: components["schemas"]["ErrorPairView"];
+            after: components["schemas"]["ErrorPairView"];
+            /** Samples */
+            samples: number;
+            /** Runs */
+            runs: number;
+            /**
+             * Basis
+             * @description Whether `after` is of runs that were left out of the fit.
+             * @enum {string}
+             */
+            basis: "left_out" | "in_sample";
+        };
+        /**
          * EstimateView
          * @description An estimate.
          */
@@ -957,6 +1539,48 @@ export interface components {
             warnings: unknown[];
         } & {
             [key: string]: unknown;
+        };
+        /**
+         * EventView
+         * @description Something that happened to a run.
+         */
+        EventView: {
+            /** Seq */
+            seq: number;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /** Iteration */
+            iteration: number | null;
+            /** Kind */
+            kind: string;
+            /** Detail */
+            detail: string;
+        };
+        /**
+         * EvidenceView
+         * @description A number, the rule that it is held against, and where the rule is from.
+         */
+        EvidenceView: {
+            /** What */
+            what: string;
+            /** Value */
+            value: number | string;
+            unit: components["schemas"]["Unit"];
+            /** Threshold */
+            threshold: number | null;
+            /** @description For the cause or the symptom, against it, or neither. */
+            speaks: components["schemas"]["Speaks"];
+            /** Rule */
+            rule: string;
+            /** Source */
+            source: string;
+            /** Stage */
+            stage: number | null;
+            /** Device */
+            device: number | null;
         };
         /**
          * ExportList
@@ -994,6 +1618,148 @@ export interface components {
              * @description Then, why not, and what can be had instead.
              */
             hindrance: string | null;
+        };
+        /**
+         * FactorView
+         * @description A share of a peak rate.
+         */
+        FactorView: {
+            /** Value */
+            value: number;
+            /** Built In */
+            built_in: number;
+            /**
+             * Is Fitted
+             * @description Else the built-in factor stays, and `reason` says why.
+             */
+            is_fitted: boolean;
+            /** Runs */
+            runs: number;
+            /** Samples */
+            samples: number;
+            /**
+             * Spread
+             * @description Relative standard deviation between runs.
+             */
+            spread: number | null;
+            /**
+             * Confidence
+             * @description The chance that it is within 5 %; 0 if not fitted.
+             */
+            confidence: number;
+            /** Reason */
+            reason: string;
+        };
+        /**
+         * FactorsView
+         * @description The factors that runs tell apart.
+         */
+        FactorsView: {
+            compute: components["schemas"]["FactorView"];
+            pcie: components["schemas"]["FactorView"];
+            nvlink: components["schemas"]["FactorView"];
+            network: components["schemas"]["FactorView"];
+        };
+        /**
+         * FitView
+         * @description A fit of the cost model's factors to runs.
+         */
+        FitView: {
+            /** Gpu */
+            gpu: string;
+            factors: components["schemas"]["FactorsView"];
+            memory_margin: components["schemas"]["MarginView"];
+            errors: components["schemas"]["ErrorsByGroup"];
+            /** Runs */
+            runs: components["schemas"]["CountedRun"][];
+            /** Left Out */
+            left_out: components["schemas"]["LeftOutRun"][];
+        };
+        /**
+         * FittedEfficiency
+         * @description Shares of the peak rates; those that runs say nothing of are absent.
+         */
+        FittedEfficiency: {
+            /** Compute */
+            compute?: number | null;
+            /** Pcie */
+            pcie?: number | null;
+            /** Nvlink */
+            nvlink?: number | null;
+            /** Network */
+            network?: number | null;
+        };
+        /**
+         * FollowSettings
+         * @description When to solve again, what a new plan has to bring, and how it is swapped in.
+         */
+        FollowSettings: {
+            /**
+             * Resolve Every
+             * @description Iterations between two looks for a better plan on a profile that has moved by more than its noise.
+             * @default 50
+             */
+            resolve_every: number;
+            /**
+             * Warm Up
+             * @description Iterations after the start that are not measured: allocators, kernels and links settle.
+             * @default 20
+             */
+            warm_up: number;
+            /**
+             * Window
+             * @description Newest iterations that estimates are made from.
+             * @default 100
+             */
+            window: number;
+            /**
+             * Min Gain
+             * @description Share of the iteration that a new plan has to save, beyond the noise of the profile, before it is published. Doubles with every plan that was rolled back.
+             * @default 0.02
+             */
+            min_gain: number;
+            /**
+             * Memory Headroom
+             * @description Share of each activation memory that new plans leave free.
+             * @default 0.02
+             */
+            memory_headroom: number;
+            /**
+             * Swap Lead
+             * @description Iterations between the last acknowledgement of a plan and the iteration that it applies from; also how long acknowledgements are waited for in a run that never sent any.
+             * @default 10
+             */
+            swap_lead: number;
+            /**
+             * Solve Time Limit S
+             * @description Seconds that a new plan is looked for in the background.
+             * @default 30
+             */
+            solve_time_limit_s: number;
+            /**
+             * Link Busy Limit
+             * @description Busy share of a host link above which a new plan is looked for.
+             * @default 0.85
+             */
+            link_busy_limit: number;
+            /**
+             * Ranks
+             * @description Ranks that have to acknowledge a plan before it applies; without it as many as there are devices.
+             * @default null
+             */
+            ranks: number | null;
+            /**
+             * Measure Over
+             * @description Iterations after a swap over which its gain is measured.
+             * @default 20
+             */
+            measure_over: number;
+            /**
+             * Cool Down
+             * @description Iterations without a new look after a swap, a roll-back or a plan that was not worth a swap; without it `resolve_every`.
+             * @default null
+             */
+            cool_down: number | null;
         };
         /**
          * Form
@@ -1044,6 +1810,12 @@ export interface components {
              */
             leaves_out: string;
         };
+        /**
+         * FoundIn
+         * @description Where a symptom comes from: the request names it, or its numbers show it.
+         * @enum {string}
+         */
+        FoundIn: "request" | "numbers";
         /**
          * HostTimeline
          * @description A host: what it holds of offloaded activations.
@@ -1250,6 +2022,18 @@ export interface components {
             links: components["schemas"]["Links"];
         };
         /**
+         * LeftOutRun
+         * @description A run that does not count.
+         */
+        LeftOutRun: {
+            /** Id */
+            id: string;
+            /** Name */
+            name: string | null;
+            /** Reason */
+            reason: string;
+        };
+        /**
          * LinkTimeline
          * @description A host link, under its name or as `device N` where it is that device's own.
          */
@@ -1307,6 +2091,26 @@ export interface components {
             over: boolean;
         };
         /**
+         * MarginView
+         * @description Measured over predicted peak memory, at least 1.
+         */
+        MarginView: {
+            /** Value */
+            value: number;
+            /** Runs */
+            runs: number;
+            /** Samples */
+            samples: number;
+            /** @description Of predicted peaks. */
+            error: components["schemas"]["ErrorPairView"] | null;
+            /** @description By which share of the measured peak predictions were too low. */
+            short: components["schemas"]["ErrorPairView"] | null;
+            /** @description The same with the margin. */
+            short_after: components["schemas"]["ErrorPairView"] | null;
+            /** Reason */
+            reason: string;
+        };
+        /**
          * MemorySteps
          * @description `bytes[k]` are in use from `at_ns[k]` on.
          */
@@ -1344,6 +2148,18 @@ export interface components {
             parameters: number;
         };
         /**
+         * NoteView
+         * @description An assumption.
+         */
+        NoteView: {
+            /** What */
+            what: string;
+            /** Value */
+            value: string;
+            /** Basis */
+            basis: string;
+        };
+        /**
          * OperationColumns
          * @description The operations by start, as columns: entry i of each list is of operation i.
          */
@@ -1368,6 +2184,81 @@ export interface components {
              * @description Why it starts then and not earlier; `slack`: it could, in the same order.
              */
             waits_for: ("device" | "dependency" | "memory" | "link" | "start" | "slack")[];
+        };
+        /**
+         * PlanAwaited
+         * @description There is no plan yet.
+         */
+        PlanAwaited: {
+            /**
+             * State
+             * @description Of the solve that makes the first one.
+             */
+            state: string;
+            /** Job Id */
+            job_id: string | null;
+        };
+        /**
+         * PlanStanding
+         * @description How the newest version of the plan stands, and which one ranks are to run.
+         */
+        PlanStanding: {
+            /** Version */
+            version: number;
+            state: components["schemas"]["VersionState"];
+            /**
+             * Apply At Iteration
+             * @description It applies from this iteration on.
+             */
+            apply_at_iteration: number | null;
+            /** Running Version */
+            running_version: number | null;
+        };
+        /**
+         * PlanView
+         * @description A version of the plan. `problem` and `schedule` are left out with `brief`.
+         */
+        PlanView: {
+            /** Version */
+            version: number;
+            state: components["schemas"]["VersionState"];
+            /**
+             * Apply At Iteration
+             * @description It applies from this iteration on.
+             */
+            apply_at_iteration: number | null;
+            /** Running Version */
+            running_version: number | null;
+            /** Needs Restart */
+            needs_restart: boolean;
+            reason: components["schemas"]["Reason"];
+            /** Copy Of */
+            copy_of: number | null;
+            /** Predicted Gain */
+            predicted_gain: number | null;
+            /** Gain Low */
+            gain_low: number | null;
+            /** Measured Gain */
+            measured_gain: number | null;
+            /** Makespan Ns */
+            makespan_ns: number | null;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Published At Iteration */
+            published_at_iteration: number | null;
+            /** Job Id */
+            job_id: string | null;
+            /** Problem */
+            problem?: {
+                [key: string]: unknown;
+            } | null;
+            /** Schedule */
+            schedule?: {
+                [key: string]: unknown;
+            } | null;
         };
         /**
          * PresetView
@@ -1470,6 +2361,83 @@ export interface components {
             detail: string | null;
         };
         /**
+         * ProposalView
+         * @description Another shape that would be faster; see `kind`.
+         */
+        ProposalView: {
+            /** Kind */
+            kind: string;
+            /**
+             * Predicted Gain
+             * @description Of the time of the running order; null where that no longer fits.
+             */
+            predicted_gain: number | null;
+        } & {
+            [key: string]: unknown;
+        };
+        /**
+         * ProposalsView
+         * @description What another shape of the run would bring, best first.
+         */
+        ProposalsView: {
+            /**
+             * Imbalance
+             * @description Time of the slowest stage over that of the fastest.
+             */
+            imbalance: number;
+            /** Threshold */
+            threshold: number;
+            /** Proposals */
+            proposals: components["schemas"]["ProposalView"][];
+        };
+        /**
+         * QuantityView
+         * @description What a stage takes, in the unit of the quantity: the median over the window.
+         */
+        QuantityView: {
+            /** Value */
+            value: number;
+            /**
+             * Error
+             * @description Standard error of the median.
+             */
+            error: number;
+            /**
+             * Noise
+             * @description The error as a share of the value.
+             */
+            noise: number | null;
+            /**
+             * Confidence
+             * @description The chance that the true value is within 1 %.
+             */
+            confidence: number;
+            /** Samples */
+            samples: number;
+            /** Outliers */
+            outliers: number;
+            /** Since */
+            since: number;
+            /**
+             * Planned
+             * @description What the running plan was made for.
+             */
+            planned: number | null;
+            drift: components["schemas"]["DriftView"] | null;
+        };
+        /**
+         * ReSolveView
+         * @description The solve in flight for a run.
+         */
+        ReSolveView: {
+            /** Job Id */
+            job_id: string;
+            state: components["schemas"]["SolveState"];
+            reason: components["schemas"]["Reason"];
+            /** Since Iteration */
+            since_iteration: number;
+        };
+        /**
          * Readiness
          * @description The service and what it stands on.
          */
@@ -1497,6 +2465,197 @@ export interface components {
             broker: "ok" | "unavailable";
         };
         /**
+         * Reason
+         * @description Why a plan is looked for, and of a version: why it was published.
+         * @enum {string}
+         */
+        Reason: "first" | "interval" | "stage_time_drift" | "memory_drift" | "link_busy" | "memory_limit_change" | "shape_change" | "rolled_back" | "given";
+        /**
+         * Remedy
+         * @description What can be done about a cause.
+         * @enum {string}
+         */
+        Remedy: "offload_more" | "lower_memory_limit" | "raise_memory_limit" | "change_training" | "device_memory" | "host_memory" | "offload" | "more_stages" | "smaller_micro_batch" | "recomputation" | "expandable_segments" | "another_schedule" | "more_micro_batches" | "balance_stages" | "restore_gpu" | "lock_clocks" | "steady_iterations" | "overlap_other_work" | "plan_with_profile" | "fewer_offloads" | "overlap_copies" | "restore_link" | "own_links" | "pin_near_memory" | "best_degree" | "divide_evenly" | "change_order" | "align_versions" | "restart_rank" | "use_bf16" | "fix_runtime_waits" | "check_data" | "heuristic_plan" | "smaller_problem" | "more_time" | "accept_gap";
+        /**
+         * RemedyView
+         * @description What can be done.
+         */
+        RemedyView: {
+            remedy: components["schemas"]["Remedy"];
+            /** Detail */
+            detail: string;
+            predicted_effect: components["schemas"]["EffectView"] | null;
+            /**
+             * No Prediction
+             * @description Why there is no `predicted_effect`.
+             */
+            no_prediction: string | null;
+            predicted_cost: components["schemas"]["EffectView"] | null;
+            /**
+             * Request Changes
+             * @description Values to put into the request, by path.
+             */
+            request_changes: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * Figures
+             * @description Further numbers, a row each.
+             */
+            figures: {
+                [key: string]: unknown;
+            }[];
+        };
+        /**
+         * RunAccepted
+         * @description A run was made.
+         */
+        RunAccepted: {
+            /** Id */
+            id: string;
+            /** Name */
+            name: string | null;
+            state: components["schemas"]["RunStatus"];
+            /**
+             * Job Id
+             * @description The job that plans it first; null with a given plan.
+             */
+            job_id: string | null;
+            links: components["schemas"]["RunLinks"];
+        };
+        /**
+         * RunItem
+         * @description A run in a list.
+         */
+        RunItem: {
+            /** Id */
+            id: string;
+            /** Name */
+            name: string | null;
+            state: components["schemas"]["RunStatus"];
+            /** Model */
+            model: string | null;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Stopped At */
+            stopped_at: string | null;
+            /** Telemetry At */
+            telemetry_at: string | null;
+            /** Newest Iteration */
+            newest_iteration: number | null;
+            /** Newest Version */
+            newest_version: number | null;
+            newest_state: components["schemas"]["VersionState"] | null;
+            /** Apply At Iteration */
+            apply_at_iteration: number | null;
+            /** Running Version */
+            running_version: number | null;
+            links: components["schemas"]["RunLinks"];
+        };
+        /**
+         * RunLinks
+         * @description Addresses of what belongs to a run.
+         */
+        RunLinks: {
+            /** Self */
+            self: string;
+            /** Telemetry */
+            telemetry: string;
+            /** Plan */
+            plan: string;
+            /** Diagnosis */
+            diagnosis: string;
+            /** Proposals */
+            proposals: string;
+            /**
+             * Job
+             * @description The job of the solve that is in flight for it.
+             */
+            job: string | null;
+        };
+        /**
+         * RunPage
+         * @description One page of runs, newest first.
+         */
+        RunPage: {
+            /** Runs */
+            runs: components["schemas"]["RunItem"][];
+            /** Next Cursor */
+            next_cursor: string | null;
+        };
+        /**
+         * RunStageView
+         * @description What is measured of a stage, by quantity.
+         */
+        RunStageView: {
+            /** Stage */
+            stage: number;
+            /** Quantities */
+            quantities: {
+                [key: string]: components["schemas"]["QuantityView"];
+            };
+        };
+        /**
+         * RunStatus
+         * @description active -> stopped.
+         * @enum {string}
+         */
+        RunStatus: "active" | "stopped";
+        /**
+         * RunView
+         * @description A run, as of the last look at it.
+         */
+        RunView: {
+            /** Id */
+            id: string;
+            /** Name */
+            name: string | null;
+            state: components["schemas"]["RunStatus"];
+            /** Model */
+            model: string | null;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Stopped At */
+            stopped_at: string | null;
+            /** Telemetry At */
+            telemetry_at: string | null;
+            /** Newest Iteration */
+            newest_iteration: number | null;
+            /** Newest Version */
+            newest_version: number | null;
+            newest_state: components["schemas"]["VersionState"] | null;
+            /** Apply At Iteration */
+            apply_at_iteration: number | null;
+            /** Running Version */
+            running_version: number | null;
+            links: components["schemas"]["RunLinks"];
+            /** Stages Count */
+            stages_count: number;
+            /** Ranks */
+            ranks: number;
+            /** Versions */
+            versions: components["schemas"]["VersionView"][];
+            /** Stages */
+            stages: components["schemas"]["RunStageView"][];
+            re_solve: components["schemas"]["ReSolveView"] | null;
+            /** Events */
+            events: components["schemas"]["EventView"][];
+            /**
+             * Adapted
+             * @description Settings of offloading, as measured.
+             */
+            adapted: {
+                [key: string]: unknown;
+            };
+            settings: components["schemas"]["FollowSettings"];
+        };
+        /**
          * ShortageView
          * @description What a schedule needs of a device's memory or, where `device` is null, of a host's.
          */
@@ -1518,12 +2677,66 @@ export interface components {
          */
         SolveState: "queued" | "running" | "succeeded" | "failed" | "cancelled" | "infeasible";
         /**
+         * Speaks
+         * @description Which way a piece of evidence points.
+         * @enum {string}
+         */
+        Speaks: "for" | "against" | "neither";
+        /**
          * StageView
          * @description A stage, by its place in the list.
          */
         StageView: {
             /** Device */
             device: number;
+        };
+        /**
+         * State
+         * @description What the numbers say about a cause; `possible` too where they say nothing.
+         * @enum {string}
+         */
+        State: "supported" | "possible" | "ruled_out";
+        /**
+         * Symptom
+         * @description What somebody sees of a training run or of a plan that does not go well.
+         * @enum {string}
+         */
+        Symptom: "out_of_memory" | "swinging_gpu_utilisation" | "throughput_falls_with_devices" | "unstable_throughput" | "nan_loss" | "schedule_deadlock" | "pcie_bottleneck" | "solver_too_slow" | "no_feasible_plan" | "plan_with_bad_throughput";
+        /**
+         * SymptomView
+         * @description A symptom, and the numbers that show it.
+         */
+        SymptomView: {
+            symptom: components["schemas"]["Symptom"];
+            found_in: components["schemas"]["FoundIn"];
+            /** Evidence */
+            evidence: components["schemas"]["EvidenceView"][];
+            /**
+             * Causes
+             * @description All that were looked at, the more usual first.
+             */
+            causes: components["schemas"]["Cause"][];
+        };
+        /**
+         * TelemetryTaken
+         * @description What became of the samples of a post, each of one stage in one iteration.
+         */
+        TelemetryTaken: {
+            /** Accepted */
+            accepted: number;
+            /**
+             * Known
+             * @description Were there already; the first ones are kept.
+             */
+            known: number;
+            /**
+             * Late
+             * @description Older than the window that estimates are made from.
+             */
+            late: number;
+            /** Newest Iteration */
+            newest_iteration: number;
+            plan: components["schemas"]["PlanStanding"] | null;
         };
         /**
          * TimelineView
@@ -1576,6 +2789,60 @@ export interface components {
             hosts: components["schemas"]["HostTimeline"][];
             /** Links */
             links: components["schemas"]["LinkTimeline"][];
+        };
+        /**
+         * Unit
+         * @description Of a number in an answer. A `share` is 0 to 1, a `ratio` one number over another.
+         * @enum {string}
+         */
+        Unit: "ns" | "bytes" | "bytes_per_s" | "tokens_per_s" | "s" | "share" | "ratio" | "count" | "text";
+        /**
+         * VersionState
+         * @description What has become of a version.
+         *
+         *     `published`: ranks may fetch and acknowledge it. `scheduled`: every rank has, and it applies
+         *     from `apply_at_iteration` on. `running`: that iteration has been reached, and its gain is being
+         *     measured. `confirmed`: it was not worse than what ran before it. `rolled_back`: it was, and the
+         *     plan before it is published again. `superseded`: it never ran, and a newer one has replaced it.
+         * @enum {string}
+         */
+        VersionState: "published" | "scheduled" | "running" | "confirmed" | "rolled_back" | "superseded";
+        /**
+         * VersionView
+         * @description A version of a run's plan, and how many ranks hold it. Gains are shares of the iteration.
+         */
+        VersionView: {
+            /** Version */
+            version: number;
+            state: components["schemas"]["VersionState"];
+            reason: components["schemas"]["Reason"];
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Published At Iteration */
+            published_at_iteration: number | null;
+            /** Apply At Iteration */
+            apply_at_iteration: number | null;
+            /** Needs Restart */
+            needs_restart: boolean;
+            /** Copy Of */
+            copy_of: number | null;
+            /** Predicted Gain */
+            predicted_gain: number | null;
+            /** Gain Low */
+            gain_low: number | null;
+            /** Measured Gain */
+            measured_gain: number | null;
+            /** Makespan Ns */
+            makespan_ns: number | null;
+            /** Job Id */
+            job_id: string | null;
+            /** Acknowledged */
+            acknowledged: number;
+            /** Of */
+            of: number;
         };
         /**
          * WebhookList
@@ -1724,12 +2991,12 @@ export interface components {
         };
         /**
          * SolverDocument
-         * @description The `solver` part of a request for a training plan.
+         * @description The `solver` part of a request.
          */
         SolverDocument: {
             /**
              * Engine
-             * @description Of the finalists' schedules, as for a pipeline schedule.
+             * @description `auto` runs every step; `cbc`, `highs` and `cp_sat` leave out the other engines. Without one: `auto`.
              * @default null
              */
             engine: ("auto" | "cbc" | "highs" | "cp_sat") | null;
@@ -1740,13 +3007,20 @@ export interface components {
              */
             time_limit_s: number;
             /**
+             * Search Iterations
+             * @description Iterations of the search, in place of a time limit: the answer is the same wherever and whenever it is solved.
+             * @default null
+             */
+            search_iterations: number | null;
+            /**
              * Mip Gap
-             * @description A schedule within this share of its bound is good enough.
+             * @description Stop when the best plan is within this share of the bound.
              * @default 0
              */
             mip_gap: number;
             /**
              * Threads
+             * @description Threads of the search and of the engines; at most the cores there are.
              * @default 2
              */
             threads: number;
@@ -1756,6 +3030,42 @@ export interface components {
              * @default 0
              */
             seed: number;
+            /**
+             * Offload Time Factor
+             * @description Share of `offload_ns` and `reload_ns` that an asynchronous copy takes of its link: a number in (0, 1], or a list with one entry per stage, each a number or a list with one per micro-batch.
+             * @default 1
+             */
+            offload_time_factor: number | (number | number[])[];
+            /**
+             * Backward Delay Tolerance Ms
+             * @description How far AdaOffload may delay the first backwards.
+             * @default 5
+             */
+            backward_delay_tolerance_ms: number;
+            /**
+             * Offload Strategy
+             * @description AdaOffload offloads wherever the link is free (`aggressive`), or only where memory needs it (`conservative`); without one both are tried and the better is kept.
+             * @default null
+             */
+            offload_strategy: ("aggressive" | "conservative") | null;
+            /**
+             * Offload Threshold
+             * @description Share of a device's activation memory above which AdaOffload offloads.
+             * @default null
+             */
+            offload_threshold: number | null;
+            /**
+             * Milp Window Micro Batches
+             * @description The MILP reorders windows of this many micro-batches instead of all at once.
+             * @default null
+             */
+            milp_window_micro_batches: number | null;
+            /**
+             * Adaoffload Warm Start
+             * @description Whether the MILP starts from AdaOffload's schedule.
+             * @default true
+             */
+            adaoffload_warm_start: boolean;
         };
         /**
          * StageDocument
@@ -2248,6 +3558,135 @@ export interface components {
             requests: components["schemas"]["BatchEntry"][];
         };
         /**
+         * GivenPlan
+         * @description The plan that a run has already: the `schedule` of a result, of which `ops` counts.
+         */
+        GivenPlan: {
+            /** Ops */
+            ops: components["schemas"]["OperationFields"][];
+        };
+        /**
+         * OperationFields
+         * @description An operation of a schedule, as results write it.
+         */
+        OperationFields: {
+            /** Op */
+            op: string;
+            /** Stage */
+            stage: number;
+            /** Micro Batch */
+            micro_batch: number;
+            /** Start Ns */
+            start_ns: number;
+            /** End Ns */
+            end_ns: number;
+        };
+        /**
+         * RunRequest
+         * @description The body of a pipeline schedule; `follow`; and the run's own fields.
+         */
+        RunRequest: {
+            /** @default null */
+            problem: components["schemas"]["ProblemDocument"] | null;
+            /**
+             * Model
+             * @description A preset's name, or fields (a `preset` among them if wanted).
+             * @default null
+             */
+            model: string | {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * Cluster
+             * @description Such as `8xA100-40GB` or `4x8xH100`, or fields.
+             * @default null
+             */
+            cluster: string | {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * Training
+             * @description Micro-batches, parallel degrees, precision, recomputation, …
+             * @default null
+             */
+            training: {
+                [key: string]: unknown;
+            } | null;
+            solver?: components["schemas"]["SolverDocument"];
+            /**
+             * Name
+             * @default null
+             */
+            name: string | null;
+            /**
+             * Tags
+             * @description Of the jobs that are made for the run.
+             * @default []
+             */
+            tags: string[];
+            /**
+             * @description The plan that its ranks run already; absent = plan one first.
+             * @default null
+             */
+            plan: components["schemas"]["GivenPlan"] | null;
+            /** @default null */
+            follow: components["schemas"]["FollowSettings"] | null;
+        };
+        /**
+         * RunChange
+         * @description What changes of a run: of `follow` the settings that are given; of what is planned each part
+         *     that is given as a whole.
+         */
+        RunChange: {
+            /** @default null */
+            problem: components["schemas"]["ProblemDocument"] | null;
+            /**
+             * Model
+             * @description A preset's name, or fields (a `preset` among them if wanted).
+             * @default null
+             */
+            model: string | {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * Cluster
+             * @description Such as `8xA100-40GB` or `4x8xH100`, or fields.
+             * @default null
+             */
+            cluster: string | {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * Training
+             * @description Micro-batches, parallel degrees, precision, recomputation, …
+             * @default null
+             */
+            training: {
+                [key: string]: unknown;
+            } | null;
+            solver?: components["schemas"]["SolverDocument"];
+            /**
+             * Name
+             * @default null
+             */
+            name: string | null;
+            /** @default null */
+            follow: components["schemas"]["FollowSettings"] | null;
+        };
+        /**
+         * AckRequest
+         * @description A rank holds a version of the plan.
+         */
+        AckRequest: {
+            /** Rank */
+            rank: number;
+            /**
+             * Iteration
+             * @description The iteration that the rank is in.
+             */
+            iteration: number;
+        };
+        /**
          * EstimateRequest
          * @description The documents that a pipeline schedule is asked for with; estimates add their own fields.
          */
@@ -2424,6 +3863,447 @@ export interface components {
             in_network_reduction: boolean;
         };
         /**
+         * CheckpointsRequest
+         * @description The documents, what a checkpoint goes to, and how often something fails.
+         */
+        CheckpointsRequest: {
+            /**
+             * Model
+             * @description A preset's name, or fields (a `preset` among them if wanted).
+             */
+            model: string | {
+                [key: string]: unknown;
+            };
+            /**
+             * Cluster
+             * @description Such as `8xA100-40GB` or `4x8xH100`, or fields.
+             */
+            cluster: string | {
+                [key: string]: unknown;
+            };
+            /**
+             * Training
+             * @description Micro-batches, parallel degrees, precision, recomputation, …
+             */
+            training?: {
+                [key: string]: unknown;
+            };
+            /**
+             * Parameters Bytes
+             * @description Of the whole model, in a checkpoint of parameters alone; default: from the model and its precision.
+             * @default null
+             */
+            parameters_bytes: number | null;
+            /**
+             * State Bytes
+             * @description Of the whole model, in a full checkpoint (parameters and optimizer states); default: from the model, its precision and optimizer.
+             * @default null
+             */
+            state_bytes: number | null;
+            /**
+             * Storage Bytes Per S
+             * @description What the shared storage takes or gives, all nodes together; absent = only the nodes' rates limit.
+             * @default null
+             */
+            storage_bytes_per_s: number | null;
+            /**
+             * Storage Bytes Per S Per Node
+             * @description What one node writes to or reads from it; default 2e9.
+             * @default null
+             */
+            storage_bytes_per_s_per_node: number | null;
+            /**
+             * Fast Storage
+             * @description Where a node keeps its fast checkpoints.
+             * @default host_memory
+             * @enum {string}
+             */
+            fast_storage: "host_memory" | "ssd";
+            /**
+             * Fast Bytes Per S Per Node
+             * @description What a node writes there; default: all its PCIe paths at work (host memory), the cluster's `ssd_bytes_per_s` (ssd).
+             * @default null
+             */
+            fast_bytes_per_s_per_node: number | null;
+            /**
+             * Fast Contents
+             * @description What a fast checkpoint holds.
+             * @default parameters
+             * @enum {string}
+             */
+            fast_contents: "parameters" | "state";
+            /**
+             * Fast Share
+             * @description Share of the failures that fast checkpoints survive.
+             * @default 0.5
+             */
+            fast_share: number;
+            /**
+             * Blocking Share
+             * @description Share of a full checkpoint's time that training waits for: 1 where it is written while training stands still; where it is written in the background, the snapshot.
+             * @default 1
+             */
+            blocking_share: number;
+            /**
+             * Fast Blocking Share
+             * @description The same of a fast one.
+             * @default 1
+             */
+            fast_blocking_share: number;
+            /**
+             * Failures Per Day
+             * @description Of the GPUs in use together, as observed.
+             * @default null
+             */
+            failures_per_day: number | null;
+            /**
+             * Gpu Mtbf Hours
+             * @description Mean time between failures of one GPU; default 50,700.
+             * @default null
+             */
+            gpu_mtbf_hours: number | null;
+            /**
+             * Node Mtbf Hours
+             * @description Mean time between failures of one node, instead.
+             * @default null
+             */
+            node_mtbf_hours: number | null;
+            /**
+             * Detection S
+             * @description From a failure until it is noticed (PyTorch's NCCL timeout).
+             * @default 600
+             */
+            detection_s: number;
+            /**
+             * Reschedule S
+             * @description From then until the ranks run again and load.
+             * @default 300
+             */
+            reschedule_s: number;
+            /**
+             * Load S
+             * @description To load a full checkpoint; default: by size and rate.
+             * @default null
+             */
+            load_s: number | null;
+            /**
+             * Iteration Ns
+             * @description A checkpoint is written at an iteration's end; default: the step time that is estimated.
+             * @default null
+             */
+            iteration_ns: number | null;
+            /**
+             * Preemption Notice S
+             * @description How long before it takes a node the provider says so.
+             * @default null
+             */
+            preemption_notice_s: number | null;
+        };
+        /**
+         * IterationTelemetry
+         * @description One iteration of some or all stages.
+         */
+        IterationTelemetry: {
+            /** Iteration */
+            iteration: number;
+            /**
+             * Iteration Ns
+             * @default null
+             */
+            iteration_ns: number | null;
+            /**
+             * Plan Version
+             * @description The version of the plan that this iteration ran.
+             * @default null
+             */
+            plan_version: number | null;
+            /** Stages */
+            stages: components["schemas"]["StageTelemetry"][];
+        };
+        /**
+         * MeasuredThroughputDocument
+         * @description Throughput measured on a number of devices.
+         */
+        MeasuredThroughputDocument: {
+            /** Devices */
+            devices: number;
+            /** Tokens Per S */
+            tokens_per_s: number;
+            /**
+             * Nodes
+             * @default null
+             */
+            nodes: number | null;
+            /**
+             * Pipeline Parallel
+             * @default null
+             */
+            pipeline_parallel: number | null;
+            /**
+             * Micro Batches
+             * @default null
+             */
+            micro_batches: number | null;
+        };
+        /**
+         * ObservedSolveDocument
+         * @description How a solve went.
+         */
+        ObservedSolveDocument: {
+            /**
+             * Spent S
+             * @default null
+             */
+            spent_s: number | null;
+            /**
+             * Gap
+             * @description Of its best plan; absent where it has none.
+             * @default null
+             */
+            gap: number | null;
+            /**
+             * Log
+             * @description Lines of its log.
+             */
+            log?: string[];
+        };
+        /**
+         * RunningOperationDocument
+         * @description An operation of a schedule.
+         */
+        RunningOperationDocument: {
+            /**
+             * Op
+             * @enum {string}
+             */
+            op: "F" | "B" | "W" | "O" | "R";
+            /** Stage */
+            stage: number;
+            /** Micro Batch */
+            micro_batch: number;
+            /** Start Ns */
+            start_ns: number;
+            /** End Ns */
+            end_ns: number;
+        };
+        /**
+         * RunningScheduleDocument
+         * @description The `schedule` of an answer. Its figures are worked out again from `ops`.
+         */
+        RunningScheduleDocument: {
+            /** Ops */
+            ops: components["schemas"]["RunningOperationDocument"][];
+            /**
+             * Makespan Ns
+             * @default null
+             */
+            makespan_ns: unknown;
+            /**
+             * Steady Span Ns
+             * @default null
+             */
+            steady_span_ns: unknown;
+            /**
+             * Peak Memory Bytes
+             * @default null
+             */
+            peak_memory_bytes: unknown;
+            /**
+             * Lower Bound Ns
+             * @default null
+             */
+            lower_bound_ns: unknown;
+            /**
+             * Waits
+             * @default null
+             */
+            waits: unknown;
+        };
+        /**
+         * StageTelemetry
+         * @description One stage in one iteration; everything but its number may be left out.
+         */
+        StageTelemetry: {
+            /** Stage */
+            stage: number;
+            /**
+             * Forward Ns
+             * @default null
+             */
+            forward_ns: (number | components["schemas"]["Statistics"]) | null;
+            /**
+             * Backward Input Ns
+             * @default null
+             */
+            backward_input_ns: (number | components["schemas"]["Statistics"]) | null;
+            /**
+             * Backward Weight Ns
+             * @default null
+             */
+            backward_weight_ns: (number | components["schemas"]["Statistics"]) | null;
+            /**
+             * Offload Ns
+             * @default null
+             */
+            offload_ns: (number | components["schemas"]["Statistics"]) | null;
+            /**
+             * Reload Ns
+             * @default null
+             */
+            reload_ns: (number | components["schemas"]["Statistics"]) | null;
+            /**
+             * Transfer Forward Ns
+             * @description Latency to the next stage, of its input.
+             * @default null
+             */
+            transfer_forward_ns: (number | components["schemas"]["Statistics"]) | null;
+            /**
+             * Transfer Backward Ns
+             * @description Latency from the next stage, of the gradient of its input.
+             * @default null
+             */
+            transfer_backward_ns: (number | components["schemas"]["Statistics"]) | null;
+            /**
+             * Forward Memory Delta Bytes
+             * @description Allocated device memory after F minus before, one micro-batch.
+             * @default null
+             */
+            forward_memory_delta_bytes: number | null;
+            /**
+             * Backward Memory Delta Bytes
+             * @description The same of B; negative where it frees more than it allocates. What remains of F and B together is held until W ends.
+             * @default null
+             */
+            backward_memory_delta_bytes: number | null;
+            /**
+             * Peak Memory Bytes
+             * @default null
+             */
+            peak_memory_bytes: number | null;
+            /**
+             * Memory Limit Bytes
+             * @description What the device may use; a change of it asks for a new plan.
+             * @default null
+             */
+            memory_limit_bytes: number | null;
+            /**
+             * Link Busy Share
+             * @default null
+             */
+            link_busy_share: number | null;
+            /**
+             * Gpu Utilisation
+             * @default null
+             */
+            gpu_utilisation: number | null;
+        };
+        /**
+         * Statistics
+         * @description A time over an iteration's micro-batches; the median counts, else the mean, else p95.
+         */
+        Statistics: {
+            /**
+             * Median
+             * @default null
+             */
+            median: number | null;
+            /**
+             * Mean
+             * @default null
+             */
+            mean: number | null;
+            /**
+             * P95
+             * @default null
+             */
+            p95: number | null;
+        };
+        /**
+         * DiagnosisDocument
+         * @description Symptoms, and everything that is known: the more, the more is decided.
+         */
+        DiagnosisDocument: {
+            /**
+             * Symptoms
+             * @description Without any they are found from the numbers.
+             */
+            symptoms?: components["schemas"]["Symptom"][];
+            /** @default null */
+            problem: components["schemas"]["ProblemDocument"] | null;
+            /**
+             * Model
+             * @description As for a pipeline schedule, with `cluster` and `training`.
+             * @default null
+             */
+            model: string | {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * Cluster
+             * @default null
+             */
+            cluster: string | {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * Training
+             * @default null
+             */
+            training: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * Placement
+             * @description Which one of a model's; default: that which has as many stages as `schedule` or `telemetry`, or else one chunk per device.
+             * @default null
+             */
+            placement: string | null;
+            solver?: components["schemas"]["SolverDocument"];
+            /**
+             * @description The plan that runs.
+             * @default null
+             */
+            schedule: components["schemas"]["RunningScheduleDocument"] | null;
+            /**
+             * Orders
+             * @description What each rank runs, in PyTorch's notation (`2F0`), where the order itself is in doubt.
+             * @default null
+             */
+            orders: string[][] | null;
+            /**
+             * Plan Versions
+             * @description The version of the plan that each rank runs.
+             */
+            plan_versions?: number[];
+            /**
+             * Telemetry
+             * @description Iterations, each in the form in which runs report them.
+             */
+            telemetry?: components["schemas"]["IterationTelemetry"][];
+            /** Throughput */
+            throughput?: components["schemas"]["MeasuredThroughputDocument"][];
+            /** @default null */
+            solve: components["schemas"]["ObservedSolveDocument"] | null;
+        };
+        /**
+         * CalibrationRequest
+         * @description What to fit to.
+         */
+        CalibrationRequest: {
+            /**
+             * Gpu
+             * @description The kind of GPU, such as `H100`; absent = that of the runs, if they agree.
+             * @default null
+             */
+            gpu: string | null;
+            /**
+             * Runs
+             * @description Ids of runs; absent = the newest 50.
+             * @default null
+             */
+            runs: string[] | null;
+        };
+        /**
          * FieldProblem
          * @description What is wrong with one field.
          */
@@ -2468,6 +4348,15 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        /**
+         * TelemetryBatch
+         * @description Several iterations at once.
+         */
+        TelemetryBatch: {
+            /** Iterations */
+            iterations: components["schemas"]["IterationTelemetry"][];
+        };
+        RunTelemetry: components["schemas"]["IterationTelemetry"] | components["schemas"]["TelemetryBatch"];
     };
     responses: never;
     parameters: never;
@@ -3410,6 +5299,1629 @@ export interface operations {
             };
             /** @description There is no such job (`job_not_found`). */
             404: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The service does not go by this name (`unknown_host`). */
+            421: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is not valid (`invalid_request`). */
+            422: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests (`too_many_requests`). */
+            429: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database is unavailable (`database_unavailable`). */
+            503: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_runs: {
+        parameters: {
+            query?: {
+                state?: components["schemas"]["RunStatus"] | null;
+                cursor?: string | null;
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunPage"];
+                };
+            };
+            /** @description A key does not belong into an address (`key_in_address`). */
+            400: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid API key is needed (`not_authenticated`). */
+            401: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The service answers on its own machine only (`local_only`). Pages of other origins may not do this (`foreign_origin`). The key does not allow this (`not_allowed`). */
+            403: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The service does not go by this name (`unknown_host`). */
+            421: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is not valid (`invalid_request`). */
+            422: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests (`too_many_requests`). */
+            429: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database is unavailable (`database_unavailable`). */
+            503: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    start_run: {
+        parameters: {
+            query?: {
+                /** @description Resolve and bound only. */
+                validate_only?: boolean;
+            };
+            header?: {
+                /** @description `no-cache`: solve afresh, whatever is stored. */
+                "cache-control"?: string | null;
+                /** @description `wait=N`: answer within N seconds, or as soon as it is over. */
+                prefer?: string | null;
+                /** @description Sent again with the same body, the request makes nothing new: the answer is about what it made the first time. */
+                "idempotency-key"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RunRequest"];
+            };
+        };
+        responses: {
+            /** @description With `validate_only`: the resolved problem, its bounds and `follow`. */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Preference-Applied": components["headers"]["Preference-Applied"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    Location: components["headers"]["Location"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunAccepted"];
+                };
+            };
+            /** @description The body is not valid JSON (`malformed_body`). A key does not belong into an address (`key_in_address`). */
+            400: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid API key is needed (`not_authenticated`). */
+            401: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The service answers on its own machine only (`local_only`). Pages of other origins may not do this (`foreign_origin`). The key does not allow this (`not_allowed`). */
+            403: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large (`body_too_large`). */
+            413: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body has to be JSON (`unsupported_media_type`). */
+            415: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The service does not go by this name (`unknown_host`). */
+            421: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is not valid (`invalid_request`). The request exceeds a limit of this service (`limit_exceeded`). The idempotency key was used before (`idempotency_key_reused`). */
+            422: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many jobs are queued (`too_many_queued`). Too many runs are active (`too_many_runs`). Too many requests (`too_many_requests`). */
+            429: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database is unavailable (`database_unavailable`). */
+            503: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_run: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Tags of what is known: 304 where one of them still holds. */
+                "if-none-match"?: string | null;
+            };
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunView"];
+                };
+            };
+            /** @description As the tag in `If-None-Match` says, nothing has changed. */
+            304: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A key does not belong into an address (`key_in_address`). */
+            400: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid API key is needed (`not_authenticated`). */
+            401: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The service answers on its own machine only (`local_only`). Pages of other origins may not do this (`foreign_origin`). The key does not allow this (`not_allowed`). */
+            403: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such run (`run_not_found`). */
+            404: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The service does not go by this name (`unknown_host`). */
+            421: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is not valid (`invalid_request`). */
+            422: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests (`too_many_requests`). */
+            429: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database is unavailable (`database_unavailable`). */
+            503: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    stop_run: {
+        parameters: {
+            query?: {
+                /** @description Remove the job, which has to be over. */
+                purge?: boolean;
+            };
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunItem"];
+                };
+            };
+            /** @description With `purge`: the run is no more. */
+            204: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A key does not belong into an address (`key_in_address`). */
+            400: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid API key is needed (`not_authenticated`). */
+            401: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The service answers on its own machine only (`local_only`). Pages of other origins may not do this (`foreign_origin`). The key does not allow this (`not_allowed`). */
+            403: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such run (`run_not_found`). */
+            404: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The run is active (`run_active`). */
+            409: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The service does not go by this name (`unknown_host`). */
+            421: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is not valid (`invalid_request`). */
+            422: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests (`too_many_requests`). */
+            429: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database is unavailable (`database_unavailable`). */
+            503: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    change_run: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RunChange"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunItem"];
+                };
+            };
+            /** @description The body is not valid JSON (`malformed_body`). A key does not belong into an address (`key_in_address`). */
+            400: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid API key is needed (`not_authenticated`). */
+            401: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The service answers on its own machine only (`local_only`). Pages of other origins may not do this (`foreign_origin`). The key does not allow this (`not_allowed`). */
+            403: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such run (`run_not_found`). */
+            404: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The run was stopped (`run_stopped`). */
+            409: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large (`body_too_large`). */
+            413: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body has to be JSON (`unsupported_media_type`). */
+            415: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The service does not go by this name (`unknown_host`). */
+            421: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is not valid (`invalid_request`). The request exceeds a limit of this service (`limit_exceeded`). */
+            422: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests (`too_many_requests`). */
+            429: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database is unavailable (`database_unavailable`). */
+            503: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    post_telemetry: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RunTelemetry"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TelemetryTaken"];
+                };
+            };
+            /** @description The body is not valid JSON (`malformed_body`). A key does not belong into an address (`key_in_address`). */
+            400: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid API key is needed (`not_authenticated`). */
+            401: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The service answers on its own machine only (`local_only`). Pages of other origins may not do this (`foreign_origin`). The key does not allow this (`not_allowed`). */
+            403: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such run (`run_not_found`). */
+            404: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The run was stopped (`run_stopped`). */
+            409: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large (`body_too_large`). */
+            413: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body has to be JSON (`unsupported_media_type`). */
+            415: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The service does not go by this name (`unknown_host`). */
+            421: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is not valid (`invalid_request`). */
+            422: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests (`too_many_requests`). */
+            429: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database is unavailable (`database_unavailable`). */
+            503: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_run_plan: {
+        parameters: {
+            query?: {
+                /** @description Without `problem` and `schedule`. */
+                brief?: boolean;
+            };
+            header?: {
+                /** @description `wait=N`: answer once something has changed from what `If-None-Match` says, or without that once there is a plan; at the latest after N seconds. */
+                prefer?: string | null;
+                /** @description Tags of what is known: 304 where one of them still holds. */
+                "if-none-match"?: string | null;
+            };
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    "Preference-Applied": components["headers"]["Preference-Applied"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PlanView"];
+                };
+            };
+            /** @description There is no plan yet. */
+            202: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    Location: components["headers"]["Location"];
+                    "Preference-Applied": components["headers"]["Preference-Applied"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PlanAwaited"];
+                };
+            };
+            /** @description As the tag in `If-None-Match` says, nothing has changed. */
+            304: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A key does not belong into an address (`key_in_address`). */
+            400: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid API key is needed (`not_authenticated`). */
+            401: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The service answers on its own machine only (`local_only`). Pages of other origins may not do this (`foreign_origin`). The key does not allow this (`not_allowed`). */
+            403: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The run has no such plan (`version_not_found`). */
+            404: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The service does not go by this name (`unknown_host`). */
+            421: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is not valid (`invalid_request`). */
+            422: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests (`too_many_requests`). */
+            429: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database is unavailable (`database_unavailable`). */
+            503: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_run_plan_version: {
+        parameters: {
+            query?: {
+                /** @description Without `problem` and `schedule`. */
+                brief?: boolean;
+            };
+            header?: never;
+            path: {
+                version: number;
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PlanView"];
+                };
+            };
+            /** @description A key does not belong into an address (`key_in_address`). */
+            400: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid API key is needed (`not_authenticated`). */
+            401: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The service answers on its own machine only (`local_only`). Pages of other origins may not do this (`foreign_origin`). The key does not allow this (`not_allowed`). */
+            403: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The run has no such plan (`version_not_found`). */
+            404: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The service does not go by this name (`unknown_host`). */
+            421: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is not valid (`invalid_request`). */
+            422: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests (`too_many_requests`). */
+            429: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database is unavailable (`database_unavailable`). */
+            503: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    acknowledge_plan: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                version: number;
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AckRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AckTaken"];
+                };
+            };
+            /** @description The body is not valid JSON (`malformed_body`). A key does not belong into an address (`key_in_address`). */
+            400: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid API key is needed (`not_authenticated`). */
+            401: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The service answers on its own machine only (`local_only`). Pages of other origins may not do this (`foreign_origin`). The key does not allow this (`not_allowed`). */
+            403: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The run has no such plan (`version_not_found`). */
+            404: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is a newer plan (`version_superseded`). The run was stopped (`run_stopped`). */
+            409: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large (`body_too_large`). */
+            413: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body has to be JSON (`unsupported_media_type`). */
+            415: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The service does not go by this name (`unknown_host`). */
+            421: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is not valid (`invalid_request`). */
+            422: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests (`too_many_requests`). */
+            429: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database is unavailable (`database_unavailable`). */
+            503: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_run_proposals: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProposalsView"];
+                };
+            };
+            /** @description A key does not belong into an address (`key_in_address`). */
+            400: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid API key is needed (`not_authenticated`). */
+            401: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The service answers on its own machine only (`local_only`). Pages of other origins may not do this (`foreign_origin`). The key does not allow this (`not_allowed`). */
+            403: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such run (`run_not_found`). */
+            404: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The run has no plan yet (`no_plan_yet`). */
+            409: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The service does not go by this name (`unknown_host`). */
+            421: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is not valid (`invalid_request`). */
+            422: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests (`too_many_requests`). */
+            429: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database is unavailable (`database_unavailable`). */
+            503: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_run_diagnosis: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DiagnosisView"];
+                };
+            };
+            /** @description A key does not belong into an address (`key_in_address`). */
+            400: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid API key is needed (`not_authenticated`). */
+            401: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The service answers on its own machine only (`local_only`). Pages of other origins may not do this (`foreign_origin`). The key does not allow this (`not_allowed`). */
+            403: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such run (`run_not_found`). */
+            404: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The run has no plan yet (`no_plan_yet`). */
+            409: {
                 headers: {
                     "X-Request-ID": components["headers"]["X-Request-ID"];
                     RateLimit: components["headers"]["RateLimit"];
@@ -5582,6 +9094,789 @@ export interface operations {
                 };
             };
             /** @description The request is not valid (`invalid_request`). The request exceeds a limit of this service (`limit_exceeded`). */
+            422: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests (`too_many_requests`). */
+            429: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database is unavailable (`database_unavailable`). */
+            503: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    estimate_checkpoints: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CheckpointsRequest"];
+            };
+        };
+        responses: {
+            /** @description Plans of one level and of two (defaults, Young, Daly, best), what a preemption notice allows, and the order of a rolling restart; `assumptions`; `warnings`. */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EstimateView"];
+                };
+            };
+            /** @description The body is not valid JSON (`malformed_body`). A key does not belong into an address (`key_in_address`). */
+            400: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid API key is needed (`not_authenticated`). */
+            401: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The service answers on its own machine only (`local_only`). Pages of other origins may not do this (`foreign_origin`). The key does not allow this (`not_allowed`). */
+            403: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large (`body_too_large`). */
+            413: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body has to be JSON (`unsupported_media_type`). */
+            415: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The service does not go by this name (`unknown_host`). */
+            421: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is not valid (`invalid_request`). The request exceeds a limit of this service (`limit_exceeded`). */
+            422: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests (`too_many_requests`). */
+            429: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database is unavailable (`database_unavailable`). */
+            503: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    diagnose: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DiagnosisDocument"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DiagnosisView"];
+                };
+            };
+            /** @description The body is not valid JSON (`malformed_body`). A key does not belong into an address (`key_in_address`). */
+            400: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid API key is needed (`not_authenticated`). */
+            401: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The service answers on its own machine only (`local_only`). Pages of other origins may not do this (`foreign_origin`). The key does not allow this (`not_allowed`). */
+            403: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large (`body_too_large`). */
+            413: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body has to be JSON (`unsupported_media_type`). */
+            415: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The service does not go by this name (`unknown_host`). */
+            421: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is not valid (`invalid_request`). The request exceeds a limit of this service (`limit_exceeded`). */
+            422: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests (`too_many_requests`). */
+            429: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database is unavailable (`database_unavailable`). */
+            503: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_calibrations: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CalibrationList"];
+                };
+            };
+            /** @description A key does not belong into an address (`key_in_address`). */
+            400: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid API key is needed (`not_authenticated`). */
+            401: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The service answers on its own machine only (`local_only`). Pages of other origins may not do this (`foreign_origin`). The key does not allow this (`not_allowed`). */
+            403: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The service does not go by this name (`unknown_host`). */
+            421: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests (`too_many_requests`). */
+            429: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database is unavailable (`database_unavailable`). */
+            503: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    fit_calibration: {
+        parameters: {
+            query?: {
+                /** @description Fit, and keep nothing. */
+                validate_only?: boolean;
+            };
+            header?: {
+                /** @description Sent again with the same body, the request makes nothing new: the answer is about what it made the first time. */
+                "idempotency-key"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CalibrationRequest"];
+            };
+        };
+        responses: {
+            /** @description With `validate_only`: the fit, which is not kept. */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FitView"];
+                };
+            };
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    Location: components["headers"]["Location"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CalibrationView"];
+                };
+            };
+            /** @description The body is not valid JSON (`malformed_body`). A key does not belong into an address (`key_in_address`). */
+            400: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid API key is needed (`not_authenticated`). */
+            401: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The service answers on its own machine only (`local_only`). Pages of other origins may not do this (`foreign_origin`). The key does not allow this (`not_allowed`). */
+            403: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large (`body_too_large`). */
+            413: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body has to be JSON (`unsupported_media_type`). */
+            415: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The service does not go by this name (`unknown_host`). */
+            421: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is not valid (`invalid_request`). The idempotency key was used before (`idempotency_key_reused`). */
+            422: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests (`too_many_requests`). */
+            429: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database is unavailable (`database_unavailable`). */
+            503: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_calibration_versions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Such as `H100-80GB`. */
+                gpu: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CalibrationVersions"];
+                };
+            };
+            /** @description A key does not belong into an address (`key_in_address`). */
+            400: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid API key is needed (`not_authenticated`). */
+            401: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The service answers on its own machine only (`local_only`). Pages of other origins may not do this (`foreign_origin`). The key does not allow this (`not_allowed`). */
+            403: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such calibration (`calibration_not_found`). */
+            404: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The service does not go by this name (`unknown_host`). */
+            421: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is not valid (`invalid_request`). */
+            422: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests (`too_many_requests`). */
+            429: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The database is unavailable (`database_unavailable`). */
+            503: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_calibration: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Such as `H100-80GB`. */
+                gpu: string;
+                version: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CalibrationView"];
+                };
+            };
+            /** @description A key does not belong into an address (`key_in_address`). */
+            400: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid API key is needed (`not_authenticated`). */
+            401: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The service answers on its own machine only (`local_only`). Pages of other origins may not do this (`foreign_origin`). The key does not allow this (`not_allowed`). */
+            403: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such calibration (`calibration_not_found`). */
+            404: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The service does not go by this name (`unknown_host`). */
+            421: {
+                headers: {
+                    "X-Request-ID": components["headers"]["X-Request-ID"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request is not valid (`invalid_request`). */
             422: {
                 headers: {
                     "X-Request-ID": components["headers"]["X-Request-ID"];

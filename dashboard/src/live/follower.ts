@@ -15,6 +15,12 @@ export interface Looked {
   retryAfterS: number | null;
 }
 
+/** What is followed without a stream: it is asked for again and again. */
+export interface PolledFeed {
+  readonly streamPath: null;
+  poll(signal: AbortSignal): Promise<Looked>;
+}
+
 /** What is followed: how it is asked for, and what its events mean. */
 export interface Feed {
   readonly streamPath: string;
@@ -58,7 +64,7 @@ export class Follower {
   private streamFailures = 0;
   private failures = 0;
 
-  constructor(private readonly feed: Feed) {}
+  constructor(private readonly feed: Feed | PolledFeed) {}
 
   /** Follow until the function that is returned is called. */
   start(): () => void {
@@ -93,14 +99,15 @@ export class Follower {
   private async follow(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       try {
-        const canStream = Date.now() >= this.streamFrom;
-        const looked = await this.ask(canStream ? "look" : "poll", signal);
+        const { feed } = this;
+        const streamed = feed.streamPath !== null && Date.now() >= this.streamFrom ? feed : null;
+        const looked = await this.ask((abort) => streamed?.look(abort) ?? feed.poll(abort), signal);
         if (looked.isOver) {
           this.mode.value = "over";
           return;
         }
-        if (canStream) {
-          await this.readStream(signal);
+        if (streamed) {
+          await this.readStream(streamed, signal);
         } else {
           this.mode.value = "polling";
           await pause(Math.max(TIMING.pollMs, (looked.retryAfterS ?? 0) * 1000), signal);
@@ -122,10 +129,13 @@ export class Follower {
     }
   }
 
-  private async ask(how: "look" | "poll", signal: AbortSignal): Promise<Looked> {
+  private async ask(
+    feed: (signal: AbortSignal) => Promise<Looked>,
+    signal: AbortSignal,
+  ): Promise<Looked> {
     const tooLong = AbortSignal.timeout(TIMING.answerMs);
     try {
-      const looked = await this.feed[how](AbortSignal.any([signal, tooLong]));
+      const looked = await feed(AbortSignal.any([signal, tooLong]));
       this.heard();
       return looked;
     } catch (error) {
@@ -140,17 +150,13 @@ export class Follower {
   }
 
   /** Read the stream to its end. When it may be tried again is in `streamFrom` afterwards. */
-  private async readStream(signal: AbortSignal): Promise<void> {
+  private async readStream(feed: Feed, signal: AbortSignal): Promise<void> {
     const silence = new AbortController();
     const listening = AbortSignal.any([signal, silence.signal]);
     let watchdog = setTimeout(() => silence.abort(), TIMING.silentMs);
     let lookedAt = 0;
     try {
-      for await (const event of streamEvents(
-        this.feed.streamPath,
-        listening,
-        this.feed.lastEventId(),
-      )) {
+      for await (const event of streamEvents(feed.streamPath, listening, feed.lastEventId())) {
         clearTimeout(watchdog);
         watchdog = setTimeout(() => silence.abort(), TIMING.silentMs);
         this.heard();
@@ -158,9 +164,9 @@ export class Follower {
         if (Date.now() - lookedAt > TIMING.lookAgainMs) {
           // Also at first: what changed just before the stream began is told by nobody.
           lookedAt = Date.now();
-          void this.ask("look", listening).catch(() => silence.abort());
+          void this.ask((abort) => feed.look(abort), listening).catch(() => silence.abort());
         }
-        if (!this.feed.take(event)) {
+        if (!feed.take(event)) {
           this.streamFailures = 0;
           await pause(TIMING.reconnectMs * (1 + Math.random()), signal);
           return;

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from dataclasses import fields
 from typing import Any
 
+from planner.cost.model import Model, read_model
 from planner.cost.training import Recomputation
 from planner.export.format import Source
 from planner.export.frameworks.common import (
@@ -22,12 +25,12 @@ SCHEDULES = {
     Arrangement.V_SHAPE: "ZBVZeroBubble",
 }
 """Each decides where stages are, also where a CSV replaces its order."""
-FLAVORS = {
-    (32, 4096, 32, 8): "8B",
-    (80, 8192, 64, 8): "70B",
-    (126, 16384, 128, 8): "405B",
-}
-"""Of torchtitan's llama3, by layers, hidden size, heads and key/value heads."""
+FLAVORS = {"8B": "Llama-3-8B", "70B": "Llama-3-70B", "405B": "Llama-3-405B"}
+"""Of torchtitan's llama3, and the presets that have their sizes."""
+NOT_OF_FLAVORS = ("name", "source", "sequence")
+"""What of a model no flavor says."""
+NEAR = ("layers", "hidden_size", "heads")
+"""What a flavor that is worth naming shares with a model."""
 SAID = {
     Feature.ORDER,
     Feature.SPLIT_BACKWARD,
@@ -47,18 +50,15 @@ def hindrance(shape: RunShape, run: Run) -> str | None:
     return None
 
 
-def flavor(run: Run) -> str:
-    """The name of the model's sizes; one that is nobody's has to be registered first."""
-    model = run.model
-    known = FLAVORS.get((model.layers, model.hidden_size, model.heads, model.kv_heads))
-    if known is not None and model.gated and not model.has_router:
-        return known
-    return re.sub(r"[^A-Za-z0-9._]+", "-", model.name).strip("-") or "own"
+def flavor(run: Run) -> str | None:
+    """The flavor of torchtitan's llama3 that is the model in all that a plan knows of it."""
+    known = ((name, read_model(preset)) for name, preset in FLAVORS.items())
+    return next((name for name, own in known if not any(_differences(run.model, own))), None)
 
 
-def is_known(run: Run) -> bool:
-    """Whether torchtitan has the model's sizes."""
-    return flavor(run) in FLAVORS.values()
+def own_flavor(run: Run) -> str:
+    """What stands for a model that has to be registered first; never the name of a flavor."""
+    return "REPLACE-" + (re.sub(r"[^A-Za-z0-9._]+", "-", run.model.name).strip("-") or "own")
 
 
 def parallelism(shape: RunShape, run: Run, source: Source) -> dict[str, Any]:
@@ -93,11 +93,11 @@ def left_out(shape: RunShape, run: Run, source: Source, said: set[Feature]) -> l
         said.add(Feature.OPTIMIZER)
     if training.gradient_precision == "fp32":
         said.add(Feature.GRADIENT_PRECISION)
-    if is_known(run):
+    if flavor(run) is not None:
         said.add(Feature.MODEL)
     if csv_name(shape, source) is None:
         said -= {Feature.ORDER, Feature.SPLIT_BACKWARD}
-    sentences = unsaid(shape, run, said)
+    sentences = unsaid(shape, run, said) + list(_near_flavors(run))
     if training.zero_stage == 1 and degrees.replicas > 1:
         sentences.append("ZeRO stage 1: FSDP2 shards gradients too, as stage 2 does.")
     if training.zero_stage == 0 and degrees.context > 1:
@@ -115,3 +115,19 @@ def left_out(shape: RunShape, run: Run, source: Source, said: set[Feature]) -> l
 def _is_sharded(run: Run) -> bool:
     """Experts are split over ranks of FSDP2 only."""
     return run.training.zero_stage > 0 or run.training.degrees.expert > 1
+
+
+def _near_flavors(run: Run) -> Iterator[str]:
+    """What keeps a model from being the flavor that one could take it for."""
+    for name, preset in FLAVORS.items():
+        own = read_model(preset)
+        differences = list(_differences(run.model, own))
+        if differences and all(getattr(run.model, size) == getattr(own, size) for size in NEAR):
+            yield f"The model is not torchtitan's llama3 {name}: {'; '.join(differences)}."
+
+
+def _differences(model: Model, other: Model) -> Iterator[str]:
+    for each in fields(Model):
+        here, there = getattr(model, each.name), getattr(other, each.name)
+        if each.name not in NOT_OF_FLAVORS and here != there:
+            yield f"{each.name} is {here}, there {there}"

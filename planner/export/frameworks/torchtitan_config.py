@@ -19,8 +19,9 @@ def write(_: Document, source: Source) -> str:
     shape, run = described(source)
     left = torchtitan.left_out(shape, run, source, {Feature.SEQUENCE_PARALLEL})
     # Which model it is says the configuration that the plan is put into.
-    if torchtitan.is_known(run):
-        left.append(f"The model: put it into the configuration of llama3 {torchtitan.flavor(run)}.")
+    known = torchtitan.flavor(run)
+    if known is not None:
+        left.append(f"The model: put it into the configuration of llama3 {known}.")
     if run.training.optimizer == "adam":
         left.append("The optimizer: adam. It is the configuration's own.")
     parallelism = torchtitan.parallelism(shape, run, source) | {

@@ -17,10 +17,11 @@ def write(_: Document, source: Source) -> str:
     # Sequence parallelism comes with tensor parallelism here.
     said = {Feature.SEQUENCE_PARALLEL} if run.training.sequence_parallel else set()
     left = torchtitan.left_out(shape, run, source, said)
-    if not torchtitan.is_known(run):
+    known = torchtitan.flavor(run)
+    if known is None:
         left.append("torchtitan has no such model: register it, and put its names into [model].")
     sections = {
-        "model": {"name": "llama3", "flavor": torchtitan.flavor(run)},
+        "model": {"name": "llama3", "flavor": known or torchtitan.own_flavor(run)},
         "training": _training(shape, run),
         "parallelism": torchtitan.parallelism(shape, run, source)
         | {

@@ -106,6 +106,7 @@ JOBSET = Format(
     "into a volume before the training program starts.",
     leaves_out=LEFT_OUT,
     written_for="JobSet, API v1alpha2 (as of Kubeflow Trainer 2.3)",
+    has_address=True,
     part=plan_of,
     hindrance=hindrance,
     write=write,

@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from planner.export.frameworks.common import comment
-from planner.export.launch import Launch
+from planner.export.launch import OWN_ADDRESS, Launch
 from planner.export.plan_files import fetch_function, plan_files, why_no_schedule
 
 Object = dict[str, Any]
@@ -24,6 +24,7 @@ SECRET, SECRET_KEY = "loadmaster", "api-key"
 IMAGE = "REPLACE-WITH-IMAGE"
 PROGRAM = "REPLACE-WITH-TRAINING-PROGRAM"
 GPU_PRODUCT = "REPLACE-WITH-GPU-PRODUCT"
+SERVICE = "REPLACE-WITH-ADDRESS-OF-SERVICE"
 RACK_LABEL = "REPLACE-WITH-RACK-LABEL"
 ZONE_LABEL = "topology.kubernetes.io/zone"
 PLAN_LABEL = "loadmaster-plan"
@@ -104,7 +105,9 @@ def document(launch: Launch, own: str, unsaid: Iterable[str], *objects: Object) 
         f"Every value that begins with REPLACE. {GPU_PRODUCT}: as the nodes' label says.",
         f"The service's key, if it wants one: kubectl create secret generic {SECRET} "
         f"--from-file={SECRET_KEY}=FILE",
-        "The service as pods reach it, if that is not the value of LOADMASTER_SERVER.",
+        OWN_ADDRESS.format(whose="pods", where="LOADMASTER_SERVER")
+        if launch.is_own_address
+        else "The service as pods reach it, if that is not the value of LOADMASTER_SERVER.",
         f"Which files of the plan to fetch: LOADMASTER_FORMATS, some of {', '.join(files)}; and "
         "LOADMASTER_PLAN, the one that the program is to read.",
         "Requests of memory and processors, and of the network's devices (RDMA).",
@@ -139,7 +142,10 @@ def _fetching(launch: Launch) -> Object:
             FETCH_ALL.format(fetch=fetch_function(launch.source, files)),
         ],
         "env": [
-            {"name": "LOADMASTER_SERVER", "value": launch.service},
+            {
+                "name": "LOADMASTER_SERVER",
+                "value": SERVICE if launch.is_own_address else launch.service,
+            },
             {"name": "LOADMASTER_FORMATS", "value": files[0].format},
             {"name": "LOADMASTER_PLAN_DIR", "value": FOLDER},
             {"name": "LOADMASTER_API_KEY", "valueFrom": {"secretKeyRef": secret}},

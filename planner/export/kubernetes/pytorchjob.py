@@ -76,6 +76,7 @@ PYTORCHJOB = Format(
     "training program starts.",
     leaves_out=f"{LEFT_OUT} Which node gets which rank.",
     written_for="Kubeflow training operator 1.9, API kubeflow.org/v1",
+    has_address=True,
     part=plan_of,
     hindrance=hindrance,
     write=write,

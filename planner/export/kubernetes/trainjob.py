@@ -89,6 +89,7 @@ TRAINJOB = Format(
     "training program starts.",
     leaves_out=f"{LEFT_OUT} Which node gets which rank.",
     written_for="Kubeflow Trainer 2.3, API v1alpha1",
+    has_address=True,
     part=plan_of,
     hindrance=hindrance,
     write=write,

@@ -4,27 +4,26 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Any
 
 from planner.export.format import Document, Format, Source
+from planner.export.sharding_targets.columns import Parts
 from planner.export.sharding_targets.modules import (
     ANY_LAYER,
-    ShardedGraph,
     SplitOperator,
     hindrance,
     sharded,
     with_plan,
 )
-from planner.export.sharding_targets.transformers_tp_plan import is_column, is_row
+from planner.export.sharding_targets.tensor_parallel import LinearSplit, linear_splits
 
 
 def write(_: Document, source: Source) -> str:
     """The section; the layers that DeepSpeed cannot split as planned are in it as `skip`."""
     plan = sharded(source)
+    splits = linear_splits(plan, _allows, fixed_heads=plan.fixed_heads)
     specs = [
-        {
-            "patterns": [_pattern(path) for path in own.paths],
-            "partition_type": _partition_type(plan, own),
-        }
+        {"patterns": [_pattern(path) for path in own.paths], **_partition(splits.get(own.name))}
         for own in plan.modules
         if own.operator.kind == "linear"
     ]
@@ -35,13 +34,20 @@ def write(_: Document, source: Source) -> str:
     return json.dumps({"tensor_parallel": section}, indent=2) + "\n"
 
 
-def _partition_type(plan: ShardedGraph, own: SplitOperator) -> str:
+def _allows(_own: SplitOperator, _parts: Parts) -> bool:
+    """DeepSpeed splits parts of any widths, each by itself."""
+    return True
+
+
+def _partition(split: LinearSplit | None) -> dict[str, Any]:
     """A column layer hands its part to a row layer; DeepSpeed has no others."""
-    if is_column(plan, own) and all(is_row(plan, other) for other in plan.behind(own) or [own]):
-        return "column"
-    if is_row(plan, own) and all(is_column(plan, other) for other in plan.before(own) or [own]):
-        return "row"
-    return "skip"
+    if split is None or not split.apart:
+        return {"partition_type": "skip"}
+    if split.by_rows:
+        return {"partition_type": "row"}
+    if len(split.parts) == 1:
+        return {"partition_type": "column"}
+    return {"partition_type": "column", "shape": [[*split.parts], -1], "partition_dim": 0}
 
 
 def _pattern(path: str) -> str:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from planner.export.format import Document, Format, Source
+from planner.export.sharding_targets.columns import TAKING_APART
 from planner.export.sharding_targets.modules import (
     ShardedGraph,
     SplitOperator,
@@ -132,9 +133,17 @@ def _not_expressed(plan: ShardedGraph) -> Iterator[str]:
             yield f"{own.in_words}: the position embeddings, which are whole on every device."
     for own in plan.others:
         if own.operator.parameters:
-            yield f"{own.in_words}: its weights stay whole on every device."
+            yield f"{own.in_words}: every device has its weights whole and computes all of it."
+        elif _takes_apart(own):
+            yield f"{own.in_words}: PyTorch gathers a dimension to take it apart."
         elif plan.before(own):
             yield f"{own.in_words}: it follows the layouts of what it reads."
+
+
+def _takes_apart(own: SplitOperator) -> bool:
+    """Whether the program cuts through what the plan may have split."""
+    fused = own.operator.kind == "glu" and len(own.operator.inputs) == 1
+    return fused or own.operator.kind in TAKING_APART or len(own.operator.outputs) > 1
 
 
 DTENSOR_JSON = Format(

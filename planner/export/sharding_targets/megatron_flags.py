@@ -30,8 +30,11 @@ def write(_: Document, source: Source) -> str:
         f"devices, of which {plan.devices // tensor} share the batch.",
         *(["Of the plan these arguments do not say:", *left] if left else []),
     ]
+    # Megatron-LM asks for it beside tensor parallelism: communication is queued before the
+    # computation that it is to overlap with.
+    setting = "export CUDA_DEVICE_MAX_CONNECTIONS=1\n" if tensor > 1 else ""
     body = "".join(f"  {argument}\n" for argument in arguments)
-    return f"{comment(lines)}LOADMASTER_ARGS=(\n{body})\n"
+    return f"{comment(lines)}{setting}LOADMASTER_ARGS=(\n{body})\n"
 
 
 def hindrance(part: Document, source: Source) -> str | None:

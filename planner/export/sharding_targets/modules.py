@@ -34,6 +34,7 @@ STAGES_DIFFER = (
 MODULE_KINDS = ("linear", "embedding", "layer_norm", "rms_norm")
 """Operators that are a module each, with the weights of that module."""
 ANY_LAYER = "*"
+_USUAL_CLASSES = {"linear": "nn.Linear", "embedding": "nn.Embedding"}
 
 _LLAMA = {
     "embedding": ("model.embed_tokens",),
@@ -75,17 +76,22 @@ _OPT = {
 @dataclass(frozen=True)
 class SplitOperator:
     """An operator with its strategy. `name` is the plan's; `paths` are the modules that it is,
-    with `*` for the number of any layer, and none where it is no module."""
+    with `*` for the number of any layer, and none where it is no module. `layer` is the number of
+    its layer, where the plan has one operator for each."""
 
     name: str
     operator: Operator
     strategy: Strategy
     paths: tuple[str, ...]
+    layer: str | None = None
 
     @property
     def in_words(self) -> str:
-        """Such as ``proj (linear, d1-r4-c1)``."""
-        return f"{self.name} ({self.operator.kind}, {self.strategy.name})"
+        """Such as ``proj (linear, d1-r4-c1)``, and why it is no module that can be split."""
+        own_class = self.operator.attributes.get("module_class")
+        usual = _USUAL_CLASSES.get(self.operator.kind)
+        reason = "" if own_class is None else f", of a {own_class}, which is no {usual}"
+        return f"{self.name} ({self.operator.kind}, {self.strategy.name}{reason})"
 
 
 @dataclass(frozen=True)
@@ -96,6 +102,8 @@ class ShardedGraph:
     devices: int
     operators: tuple[SplitOperator, ...]
     is_transformer: bool
+    fixed_heads: bool = False
+    """Whether the class of that shape has the number of all heads in its program, so OPT's."""
 
     @property
     def modules(self) -> tuple[SplitOperator, ...]:
@@ -125,10 +133,6 @@ class ShardedGraph:
         """The modules whose outputs an operator reads, directly or through other operators."""
         names = frozenset().union(*(self._modules_by_tensor[t] for t in own.operator.inputs))
         return [other for other in self.modules if other.operator.name in names]
-
-    def behind(self, own: SplitOperator) -> list[SplitOperator]:
-        """The modules that read an operator's output, directly or through other operators."""
-        return [other for other in self.modules if own in self.before(other)]
 
 
 def with_plan(answer: Document) -> Document | None:
@@ -171,9 +175,11 @@ def sharded(source: Source) -> ShardedGraph:
                 operator,
                 _strategy(row["strategy"], operator, spec, devices),
                 _paths(operator, model, number),
+                layer,
             )
         )
-    return ShardedGraph(graph, devices, tuple(operators), model is not None)
+    is_opt = model is not None and _names(model) is _OPT
+    return ShardedGraph(graph, devices, tuple(operators), model is not None, is_opt)
 
 
 _ASKED = ("graph", "transformer", "devices", "training", "stages", "device_memory_bytes")
@@ -209,7 +215,7 @@ def _layer_of(name: str, known: Mapping[str, Operator]) -> tuple[str | None, str
 
 
 def _paths(operator: Operator, model: Model | None, layer: str | None) -> tuple[str, ...]:
-    if operator.kind not in MODULE_KINDS:
+    if operator.kind not in MODULE_KINDS or "module_class" in operator.attributes:
         return ()
     if model is not None:
         named = _names(model).get(operator.name, ())

@@ -11,13 +11,13 @@ import shlex
 
 from planner.export.format import Document, Format, Source
 from planner.export.frameworks.common import comment, plan_of
-from planner.export.launch import LEFT_OUT, Launch, hindrance, launch_of
+from planner.export.launch import LEFT_OUT, OWN_ADDRESS, Launch, hindrance, launch_of
 from planner.export.plan_files import PlanFile, fetch_function, plan_files, why_no_schedule
 
 OWN = "a batch script for Slurm. Use: sbatch [OPTIONS] SCRIPT TRAINING_PROGRAM [ARGUMENTS]"
 FETCHING = """\
 service={service}
-export LOADMASTER_SERVER=${{LOADMASTER_SERVER:-$service}}
+{warning}export LOADMASTER_SERVER=${{LOADMASTER_SERVER:-$service}}
 export LOADMASTER_PLAN_DIR=${{LOADMASTER_PLAN_DIR:-${{SLURM_SUBMIT_DIR:-$PWD}}/loadmaster-plans}}
 formats=${{LOADMASTER_FORMATS:-{default}}}
 
@@ -67,6 +67,11 @@ if ((${{#order[@]}} != {nodes})); then
   exit 1
 fi
 """
+WITH_OWN_ADDRESS = """\
+if [[ -z ${LOADMASTER_SERVER:-} ]]; then
+  echo "warning: $service leads each node to itself; set LOADMASTER_SERVER where you run sbatch." >&2
+fi
+"""
 STARTING = """\
 ranks=()
 for rank in "${{!order[@]}}"; do
@@ -99,6 +104,7 @@ def write(_: Document, source: Source) -> str:
         CHECKS.format(**sizes),
         FETCHING.format(
             service=shlex.quote(launch.service),
+            warning=WITH_OWN_ADDRESS if launch.is_own_address else "",
             default=files[0].format,
             fetch=fetch_function(source, files),
             **sizes,
@@ -142,7 +148,9 @@ def _unsaid(launch: Launch, files: list[PlanFile]) -> list[str]:
         "Where files go: LOADMASTER_PLAN_DIR, a folder that all nodes see. From it they are copied "
         "to LOADMASTER_LOCAL_DIR of each node, if that is set. The program finds the first one in "
         "LOADMASTER_PLAN.",
-        "The service as nodes reach it: LOADMASTER_SERVER, if that is not the address below.",
+        OWN_ADDRESS.format(whose="nodes", where="LOADMASTER_SERVER in the environment of sbatch")
+        if launch.is_own_address
+        else "The service as nodes reach it: LOADMASTER_SERVER, if that is not the address below.",
         *(f"{each['name']}: {each['reason']}" for each in launch.adapters),
     ]
     if (reason := why_no_schedule(launch.source)) is not None:
@@ -166,6 +174,7 @@ SLURM = Format(
     "starts torchrun with the program that it is given.",
     leaves_out=LEFT_OUT,
     written_for="Slurm 22.05 and later",
+    has_address=True,
     part=plan_of,
     hindrance=hindrance,
     write=write,

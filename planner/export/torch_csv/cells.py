@@ -8,7 +8,8 @@ from typing import NamedTuple
 COMPUTE = "FBIW"
 """Forward; whole backward; backward for the input, and for the weights. O and R, offload and
 reload, are no operations of PyTorch's."""
-_CELL = re.compile(r"(\d+)([A-Z]+)(\d+)", re.ASCII)
+_CELL = re.compile(r"(\d{1,18})([A-Z]+)(\d{1,18})", re.ASCII)
+"""No schedule has numbers of more digits, and Python refuses to read very long ones."""
 
 
 class Cell(NamedTuple):

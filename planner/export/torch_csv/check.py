@@ -10,13 +10,15 @@ from __future__ import annotations
 import csv
 import io
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from planner.errors import WrongSchedule
 from planner.export.torch_csv.cells import COMPUTE, Cell, parsed
 
 Order = Sequence[Cell]
 """The operations of one rank, in the order in which it runs them."""
+SHOWN = 40
+"""Characters of a text that is no cell."""
 
 
 def check_csv(text: str, stages: int, micro_batches: int) -> list[list[Cell]]:
@@ -27,7 +29,7 @@ def check_csv(text: str, stages: int, micro_batches: int) -> list[list[Cell]]:
     """
     orders = [
         [_read(rank, field) for field in row if field.strip()]
-        for rank, row in enumerate(csv.reader(io.StringIO(text)))
+        for rank, row in enumerate(_rows(text))
     ]
     check_orders(orders, stages, micro_batches)
     return orders
@@ -57,12 +59,21 @@ def check_orders(orders: Sequence[Order], stages: int, micro_batches: int) -> No
     _check_deadlock(orders, stages)
 
 
+def _rows(text: str) -> Iterator[list[str]]:
+    try:
+        yield from csv.reader(io.StringIO(text))
+    except csv.Error as error:
+        raise WrongSchedule(
+            None, None, f"The table cannot be read: {error}.", "Write cells with commas between."
+        ) from error
+
+
 def _read(rank: int, field: str) -> Cell:
     cell = parsed(field)
     if cell is None:
         raise WrongSchedule(
             rank,
-            field,
+            field if len(field) <= SHOWN else f"{field[:SHOWN]}…",
             "is no operation, although PyTorch may take its beginning for one.",
             "Write stage, kind and micro-batch and nothing else, as in 2F0.",
         )

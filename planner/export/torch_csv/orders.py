@@ -11,6 +11,7 @@ from typing import Any
 from planner.errors import CannotExport
 from planner.export.torch_csv.cells import Cell
 from planner.export.torch_csv.check import check_orders
+from planner.export.torch_csv.operations import read_operations
 from planner.pipeline.documents import read_problem
 from planner.pipeline.problem import PipelineProblem
 from planner.pipeline.schedule import TimedOp, Token
@@ -56,15 +57,21 @@ class RankOrders:
         ]
 
 
-def rank_orders(part: Mapping[str, Any]) -> RankOrders:
-    """The orders of a part with `problem` and `schedule`, checked.
+def read_part(part: Mapping[str, Any]) -> tuple[PipelineProblem, list[TimedOp]]:
+    """The problem of a part with `problem` and `schedule`, and its operations in sequence. Raises
+    `SpecError` or `WrongSchedule` where they are none."""
+    problem = read_problem(part["problem"])
+    ops = read_operations(part["schedule"]["ops"], problem)
+    return problem, sorted(ops, key=attrgetter("start_ns"))
+
+
+def rank_orders(problem: PipelineProblem, ops: Sequence[TimedOp]) -> RankOrders:
+    """The orders of operations in sequence, whose computations are checked.
 
     Where the last stage's forwards are not in the order of the micro-batches, these are numbered
     anew, if they are alike. Raises `CannotExport` where they are not, `WrongSchedule` where the
-    operations could not be run.
+    computations could not be run.
     """
-    problem = read_problem(part["problem"])
-    ops = sorted((TimedOp(**op) for op in part["schedule"]["ops"]), key=attrgetter("start_ns"))
     whole = RankOrders(problem, tuple(ops), _numbers(problem, ops))
     check_orders(whole.computations(), len(problem.stages), problem.micro_batches)
     return whole

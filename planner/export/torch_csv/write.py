@@ -12,7 +12,7 @@ from planner.errors import CannotExport
 from planner.export.format import Document, Format, Source
 from planner.export.schedule_csv import schedule_of_best, with_schedule
 from planner.export.torch_csv.check import check_csv
-from planner.export.torch_csv.orders import rank_orders
+from planner.export.torch_csv.orders import rank_orders, read_part
 
 NAME = "torch-csv"
 WRITTEN_FOR = "torch.distributed.pipelining (PyTorch 2.12 to 2.14), compute_only"
@@ -25,12 +25,13 @@ OFFLOADS = (
 
 def write(part: Document, _: Source) -> str:
     """The table. Raises `CannotExport` or `WrongSchedule` where PyTorch could not run it."""
-    if any(op["op"] in "OR" for op in part["schedule"]["ops"]):
+    problem, ops = read_part(part)
+    if any(op.op in "OR" for op in ops):
         raise CannotExport(OFFLOADS)
-    whole = rank_orders(part)
+    whole = rank_orders(problem, ops)
     text = "".join(",".join(map(str, order)) + "\r\n" for order in whole.computations())
     # What is read back is what PyTorch will read.
-    check_csv(text, len(whole.problem.stages), whole.problem.micro_batches)
+    check_csv(text, len(problem.stages), problem.micro_batches)
     return text
 
 

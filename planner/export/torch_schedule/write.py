@@ -22,7 +22,8 @@ from planner.errors import CannotExport
 from planner.export.format import Document, Format, Source
 from planner.export.schedule_csv import schedule_of_best, with_schedule
 from planner.export.torch_csv.cells import Cell
-from planner.export.torch_csv.orders import RankOrders, rank_orders
+from planner.export.torch_csv.orders import RankOrders, rank_orders, read_part
+from planner.export.torch_schedule.check import check_sequence
 from planner.export.torch_schedule.waits import waits_of_cells
 from planner.pipeline.effects import memory_effects
 
@@ -37,10 +38,12 @@ WITHOUT_WAITS = (
 def write(part: Document, _: Source) -> str:
     """The document. Raises `CannotExport` or `WrongSchedule` where it could not be run."""
     schedule = part["schedule"]
-    if "waits" not in schedule and any(op["op"] in "OR" for op in schedule["ops"]):
+    problem, ops = read_part(part)
+    if "waits" not in schedule and any(op.op in "OR" for op in ops):
         raise CannotExport(WITHOUT_WAITS)
-    whole = rank_orders(part)
+    whole = rank_orders(problem, ops)
     after = waits_of_cells(whole, schedule)
+    check_sequence(whole, after)
     ranks = range(len(whole.problem.devices))
     document = {
         "format": f"loadmaster-{NAME}",

@@ -33,13 +33,10 @@ from planner.pipeline.kernel.tables import (
     Integers,
     Tables,
     operation_numbers,
-    ops_at,
-    tables_of,
     without_limits,
 )
 from planner.pipeline.orders import Channel, Orders
-from planner.pipeline.problem import PipelineProblem
-from planner.pipeline.schedule import TimedOp, Token
+from planner.pipeline.schedule import Token
 
 Entry = tuple[np.int64, np.int64, np.int64]
 """Of a queue: position or instant, serial number, operation."""
@@ -47,18 +44,18 @@ FIRST_COME = np.empty(0, dtype=np.int64)
 """Positions where transfers are served first come, first served."""
 
 
-def simulated_ops(
-    problem: PipelineProblem, orders: Orders, enforce_memory: bool
-) -> list[TimedOp] | None:
-    """What `Simulation(problem, orders, enforce_memory).run()` returns; None where it raises."""
-    tables = tables_of(problem)
+def simulated(
+    tables: Tables, orders: Orders, enforce_memory: bool
+) -> tuple[Integers, Integers] | None:
+    """What `Simulation(problem, orders, enforce_memory).run()` returns, as operation numbers and
+    starts (ns); None where it raises."""
     numbers, starts, complete = simulate_events(
         tables if enforce_memory else without_limits(tables),
         order_arrays(tables, orders),
         _positions(tables, orders.channels),
         _positions(tables, orders.hosts),
     )
-    return ops_at(tables, numbers, starts) if complete else None
+    return (numbers, starts) if complete else None
 
 
 def _positions(
@@ -123,6 +120,14 @@ def _simulate(
     known = np.zeros(channels, dtype=np.bool_)
     served = np.zeros(channels, dtype=np.int64)  # channels in the order of their first request
     serving = 0
+    # Channels whose queue, link or host has changed; of the others nothing can start.
+    changed = np.zeros(channels, dtype=np.bool_)
+    senders = np.zeros((len(host_limit), channels), dtype=np.bool_)
+    for s in range(tables.stages):
+        own = OFFLOAD * block + s * count
+        home = tables.devices[ops[own, DEVICE], ASSIGNED_HOST]
+        if home >= 0:
+            senders[home, ops[own, CHANNEL]] = True
     size = len(sequence) + offloaded.sum()
     started = np.empty(size, dtype=np.int64)
     starts = np.empty(size, dtype=np.int64)
@@ -162,6 +167,7 @@ def _simulate(
                     if kind == RELOAD:
                         if not requested[cell]:
                             requested[cell] = True
+                            changed[ops[op, CHANNEL]] = True
                             position = channel_position[op] if by_position else now
                             serial += 1
                             serving = _ask(
@@ -196,6 +202,9 @@ def _simulate(
             again = False
             for k in range(serving):
                 c = served[k]
+                if not changed[c]:
+                    continue
+                changed[c] = False
                 queue = queues[c]
                 blocked = [(np.int64(0), np.int64(0), np.int64(0)) for _ in range(0)]
                 while len(queue) > 0:
@@ -236,6 +245,7 @@ def _simulate(
                     elif h >= 0:
                         host_next[h] += 1
                         host_used[h] += ops[op, FREED]
+                        _mark(changed, senders[h])
                 for entry in blocked:
                     heappush(queue, entry)
             if not again:
@@ -253,12 +263,16 @@ def _simulate(
             d = ops[op, DEVICE]
             dirty[d] = True
             used[d] -= ops[op, FREED]
+            if kind >= RELOAD:
+                changed[ops[op, CHANNEL]] = True
             if kind == RELOAD:
                 h = tables.devices[d, ASSIGNED_HOST]
                 if h >= 0:
                     host_used[h] -= ops[op, ALLOCATED]
+                    _mark(changed, senders[h])
             elif kind == FORWARD and offloaded[cell]:
                 transfer = OFFLOAD * block + cell
+                changed[ops[transfer, CHANNEL]] = True
                 position = channel_position[transfer] if by_position else now
                 serial += 1
                 serving = _ask(
@@ -274,6 +288,13 @@ def _simulate(
     for d in range(devices):
         complete = complete and following[d] == first[d + 1]
     return started[:done], starts[:done], complete
+
+
+@compiled
+def _mark(changed: Flags, which: Flags) -> None:
+    for c in range(len(changed)):
+        if which[c]:
+            changed[c] = True
 
 
 @compiled

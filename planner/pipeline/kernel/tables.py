@@ -147,7 +147,7 @@ def parts_of(tables: Tables, numbers: Integers) -> tuple[Integers, Integers, Int
     return kinds, stages, micro_batches
 
 
-def operation_numbers(tables: Tables, tokens: Iterable[Token]) -> Integers:
+def operation_numbers(tables: Tables, tokens: Iterable[tuple[OpKind, int, int]]) -> Integers:
     """The numbers of tokens' operations, in their sequence."""
     count = tables.micro_batches
     base = {kind: k * tables.stages * count for k, kind in enumerate(KINDS)}

@@ -1,13 +1,17 @@
 """Schedules of long iterations made at once, for one stage per device and equal micro-batches.
 
 Compiled list scheduling and insertion take some 0.05 s for 100,000 operations, so that many
-policies can be tried on the whole iteration.
+policies can be tried on the whole iteration. Where stages differ each policy is also tried on
+stages that all take the mean times, and the orders that it gives there are timed on the real
+ones: what runs in step between equal stages loses little between unequal ones, while a list
+scheduler that follows every difference lets idle time pile up from stage to stage.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from random import Random
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,10 +20,9 @@ from planner.pipeline.kernel.tables import (
     OFFLOAD,
     WEIGHT,
     Integers,
-    ops_at,
     tables_of,
 )
-from planner.pipeline.orders import Orders, orders_of
+from planner.pipeline.kernel.timed_arrays import TimedArrays, retimed, starts_of, timed_at
 from planner.pipeline.periodic.greedy import FAR, SHARES, GreedyPolicy, greedy_starts
 from planner.pipeline.periodic.insertion import insertion_starts
 from planner.pipeline.periodic.one_chunk import OneChunk, one_chunk_of
@@ -39,6 +42,13 @@ Value = tuple[int, int]
 """The objective (ns), and the number of offloads: of equals the one with fewer is better."""
 
 
+class Way(NamedTuple):
+    """A policy, and whether it decides on the real stages or on `even` ones."""
+
+    policy: GreedyPolicy
+    is_even: bool
+
+
 class DirectSearch:
     """Keeps the best starts found for one problem. `best_ns` is their objective."""
 
@@ -47,10 +57,12 @@ class DirectSearch:
     ) -> None:
         self.problem = problem
         self.chunk = one_chunk_of(problem)
+        self.even = _even(self.chunk)
+        self.tables = tables_of(problem)
         self.should_stop = should_stop
         self.lower_bound_ns = lower_bound_ns
         self.best: tuple[Value, Integers] | None = None
-        self.policy: tuple[Value, GreedyPolicy] | None = None
+        self.way: tuple[Value, Way] | None = None
 
     @property
     def done(self) -> bool:
@@ -59,50 +71,60 @@ class DirectSearch:
             self.best is not None and self.best[0][0] <= self.lower_bound_ns
         )
 
-    def run(self, must_drop: StopCheck = never) -> Iterator[Orders]:
-        """Try the openings, then change the best policy a little at a time: the best orders of
-        the ones, and those of all if they are better, unless `must_drop` says that they are no
-        longer wanted."""
+    def run(self, must_drop: StopCheck = never) -> Iterator[TimedArrays]:
+        """Try the openings, then change the best policy a little at a time: the best of the ones,
+        and that of all if it is better, unless `must_drop` says that it is no longer wanted."""
         self._open()
         if self.best is None or must_drop():
             return
         opened = self.best[0]
-        yield self._orders(self.best[1])
+        yield timed_at(self.tables, self.best[1])
         self._improve(Random(0))
         if self.best[0] < opened and not must_drop():
-            yield self._orders(self.best[1])
-
-    def _orders(self, starts: Integers) -> Orders:
-        flat = starts.reshape(-1)
-        numbers = np.flatnonzero(flat >= 0)
-        ops = ops_at(tables_of(self.problem), numbers, flat[numbers])
-        return orders_of(self.problem, ops)
+            yield timed_at(self.tables, self.best[1])
 
     def _open(self) -> None:
         """The openings, but told to stop only until there is something."""
         count = self.problem.micro_batches
+        both = (False,) if self.even is None else (True, False)
         for policy in _openings(self.chunk, count, self.problem.can_offload):
-            if self.done and self.best is not None:
-                return
-            self._consider(policy)
+            for is_even in both:
+                if self.done and self.best is not None:
+                    return
+                self._consider(Way(policy, is_even))
         for lag in (0, count):
-            starts, complete = insertion_starts(self.chunk, count, lag)
-            if complete:
-                self._adopt(self._value(starts), starts)
+            for is_even in both:
+                if self.done and self.best is not None:
+                    return
+                self._adopt(
+                    self._timed(*insertion_starts(self._chunk(is_even), count, lag), is_even)
+                )
 
-    def _consider(self, policy: GreedyPolicy) -> None:
-        """Take the policy if it is no worse than the best so far."""
-        starts, complete = greedy_starts(self.chunk, self.problem.micro_batches, policy)
-        if not complete:
-            return
+    def _chunk(self, is_even: bool) -> OneChunk:
+        return self.even if is_even and self.even is not None else self.chunk
+
+    def _consider(self, way: Way) -> None:
+        """Take the way if it is no worse than the best so far."""
+        chunk = self._chunk(way.is_even)
+        starts, complete = greedy_starts(chunk, self.problem.micro_batches, way.policy)
+        value = self._adopt(self._timed(starts, complete, way.is_even))
+        if value is not None and (self.way is None or value <= self.way[0]):
+            self.way = value, way
+
+    def _timed(self, starts: Integers, complete: bool, is_even: bool) -> Integers | None:
+        """The starts on the real stages; None if not all could run."""
+        if not complete or not is_even:
+            return starts if complete else None
+        again = retimed(self.tables, timed_at(self.tables, starts), keep_transfers=False)
+        return None if again is None else starts_of(self.tables, again)
+
+    def _adopt(self, starts: Integers | None) -> Value | None:
+        if starts is None:
+            return None
         value = self._value(starts)
-        if self.policy is None or value <= self.policy[0]:
-            self.policy = value, policy
-            self._adopt(value, starts)
-
-    def _adopt(self, value: Value, starts: Integers) -> None:
         if self.best is None or value < self.best[0]:
             self.best = value, starts
+        return value
 
     def _value(self, starts: Integers) -> Value:
         lengths = np.stack([self.chunk.forward, self.chunk.backward, self.chunk.weight])
@@ -118,11 +140,21 @@ class DirectSearch:
     def _improve(self, random: Random) -> None:
         """Random changes of the best policy, a few stages at a time, while they gain anything."""
         tried, mark_ns = 0, None
-        while self.policy is not None and tried < PATIENCE and not self.done:
-            if mark_ns is None or self.policy[0][0] < mark_ns:
-                tried, mark_ns = 0, int(self.policy[0][0] * (1 - LEAST_GAIN))
-            self._consider(_changed(self.policy[1], self.chunk, random))
+        while self.way is not None and tried < PATIENCE and not self.done:
+            if mark_ns is None or self.way[0][0] < mark_ns:
+                tried, mark_ns = 0, int(self.way[0][0] * (1 - LEAST_GAIN))
+            policy, is_even = self.way[1]
+            self._consider(Way(_changed(policy, self._chunk(is_even), random), is_even))
             tried += 1
+
+
+def _even(chunk: OneChunk) -> OneChunk | None:
+    """The same with the mean times on every stage; None where they all take the same."""
+    times = (chunk.forward, chunk.backward, chunk.weight)
+    if all((own == own[0]).all() for own in times) or (chunk.weight == 0).any():
+        return None
+    forward, backward, weight = (np.full_like(own, round(own.mean())) for own in times)
+    return chunk._replace(forward=forward, backward=backward, weight=weight)
 
 
 def _openings(chunk: OneChunk, count: int, can_offload: bool) -> Iterator[GreedyPolicy]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from planner.errors import Interrupted, OrderError
+from planner.pipeline.kernel.timed_arrays import retimed, schedule_of
 from planner.pipeline.objective import objective_ns
 from planner.pipeline.orders import Orders
 from planner.pipeline.periodic.direct import DirectSearch
@@ -63,10 +64,10 @@ def direct_schedules(
     if not is_one_chunk_alike(problem):
         return
     search = DirectSearch(problem, should_stop, lower_bound_ns)
-    for orders in search.run(must_drop):
-        schedule = _timed(problem, orders, must_drop)
-        if schedule is not None:
-            yield schedule
+    for found in search.run(must_drop):
+        timed = retimed(search.tables, found)
+        if timed is not None:
+            yield schedule_of(search.tables, timed)
 
 
 def extended_schedule(

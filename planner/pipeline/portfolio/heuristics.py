@@ -15,7 +15,7 @@ from planner.pipeline.names import FoundBy, StartKind, Step
 from planner.pipeline.objective import objective_ns
 from planner.pipeline.periodic.long import direct_schedules
 from planner.pipeline.portfolio.state import SolveState
-from planner.pipeline.repair import adapt
+from planner.pipeline.repair import adapted
 from planner.pipeline.schedule import Schedule
 from planner.pipeline.spec import AS_POSTED, Candidate
 
@@ -41,7 +41,7 @@ def start_from_stored(state: SolveState, start: Mapping[str, Any] | None) -> dic
         if candidate.placement != start["placement"]:
             continue
         try:
-            schedule = adapt(candidate.problem, start["schedule"]["ops"], state.stop_check(0.2))
+            found = adapted(candidate.problem, start["schedule"]["ops"], state.stop_check(0.2))
         except (OrderError, IndexError, KeyError) as error:
             state.reporter.log(f"the stored schedule does not apply: {error}")
             return None
@@ -49,22 +49,28 @@ def start_from_stored(state: SolveState, start: Mapping[str, Any] | None) -> dic
         is_of_another = origin["kind"] not in (StartKind.EARLIER_ATTEMPT, StartKind.VERIFICATION)
         name = FoundBy.STORED if is_of_another else start.get("found_by", FoundBy.STORED)
         with state.trace.step(Step.STORED):
-            state.incumbents.offer(candidate, schedule, name)
+            state.incumbents.offer(candidate, found.schedule, name)
         return {
             **origin,
             "placement": candidate.placement,
             "found_by": start.get("found_by"),
-            "objective_ns": objective_ns(candidate.problem, schedule),
+            "objective_ns": objective_ns(candidate.problem, found.schedule),
+            "kept": found.kept,
         }
     return None
 
 
-def offer_first_if_hurried(state: SolveState) -> None:
-    """An answer before anything else, where bounds and classic schedules of so many operations may
-    take all the time that there is."""
-    candidate = min(state.candidates, key=lambda own: own.problem.operations)
-    if state.limit_s >= HURRIED_S_PER_OPERATION * candidate.problem.operations:
+def has_to_hurry(state: SolveState) -> bool:
+    """Whether bounds and classic schedules of so many operations may take all the time there is."""
+    fewest = min(own.problem.operations for own in state.candidates)
+    return state.limit_s < HURRIED_S_PER_OPERATION * fewest
+
+
+def offer_first(state: SolveState) -> None:
+    """Something that is made at once, if there is nothing yet."""
+    if state.incumbents.best is not None:
         return
+    candidate = min(state.candidates, key=lambda own: own.problem.operations)
     for schedule in direct_schedules(candidate.problem, lambda: True):
         state.incumbents.offer(candidate, schedule, FoundBy.REPEATED_PERIOD)
     if state.incumbents.best is None:

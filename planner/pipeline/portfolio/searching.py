@@ -144,6 +144,9 @@ def _long_schedules(state: SolveState, candidate: Candidate) -> Iterator[Schedul
             return state.must_drop_more() or (is_offered and state.should_stop())
 
         huge_stop = _huge_stop(state, candidate)
+        if state.incumbents.best_of(candidate) is not None and huge_stop():
+            # The stored plan has been made ready, and there is no time to make another one.
+            return
         for schedule in direct_schedules(problem, huge_stop, must_drop, lower_bound_ns=good_ns):
             yield schedule
             is_offered = True

@@ -19,7 +19,7 @@ from planner.progress import Reporter, StopCheck
 CLOSING_S = 0.5
 """Kept back from the time limit for the last verification and for writing the answer, beside what
 grows with the operations."""
-MOST_CLOSING = 1 / 3
+MOST_CLOSING = 1 / 2
 """Of a time limit, the most that is kept back."""
 
 
@@ -41,6 +41,7 @@ class SolveState:
         self.asked_to_stop = asked_to_stop
         self.trace = Trace(self.started)
         self.pace = Pace()
+        self.replaces_running = False
         self.candidates: list[Candidate] = []
         self.bounds: dict[str, list[Bound]] = {}
         self.rows_for_later: list[tuple[Candidate, list[ClassicRow]]] = []
@@ -59,7 +60,13 @@ class SolveState:
 
         It moves with what verification turns out to take on this machine.
         """
-        closing_s = max((self.pace.closing_s(c.problem) for c in self.spec.candidates), default=0.0)
+        closing_s = max(
+            (
+                self.pace.closing_s(c.problem, compared=self.replaces_running)
+                for c in self.spec.candidates
+            ),
+            default=0.0,
+        )
         closing_s = min(closing_s, MOST_CLOSING * self.limit_s)
         return self.started + self.limit_s - min(CLOSING_S, self.limit_s / 10) - closing_s
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from planner.pipeline.problem import PipelineProblem
 from planner.pipeline.robust.clocks import NO_CYCLE, Clocks, topological_order
-from planner.pipeline.robust.precedence import PrecedenceGraph, ScarceMemory, precedence_graph
+from planner.pipeline.robust.precedence import PrecedenceGraph, precedence_graph
 from planner.pipeline.schedule import Schedule
 from planner.pipeline.verify import Violation, name_of, operation_violations
 from planner.progress import StopCheck, never, watched
@@ -43,7 +43,7 @@ def graph_violations(graph: PrecedenceGraph, should_stop: StopCheck = never) -> 
     clocks.advance(order)
     return [
         violation
-        for memory in watched(graph.memories, should_stop, 1)
+        for memory in watched(range(len(graph.memory_keys)), should_stop, 1)
         for violation in _memory_violation(graph, clocks, memory)
     ]
 
@@ -56,18 +56,13 @@ def _unknown_waits(schedule: Schedule) -> Iterator[Violation]:
                 yield Violation("unknown operation", f"a wait names {name_of(token)}")
 
 
-def _memory_violation(
-    graph: PrecedenceGraph, clocks: Clocks, memory: ScarceMemory
-) -> Iterator[Violation]:
-    allocated = 0
-    for v, allocation in memory.allocations:
-        allocated += allocation
-        used = allocated - clocks.freed(memory, v)
-        if used > memory.limit_bytes:
-            kind, number = memory.key
-            yield Violation(
-                "out of memory under other durations",
-                f"{kind} {number}: {gib(used)} may be in use when {name_of(graph.ops[v].token)} "
-                f"starts, limit {gib(memory.limit_bytes)}",
-            )
-            return
+def _memory_violation(graph: PrecedenceGraph, clocks: Clocks, memory: int) -> Iterator[Violation]:
+    v, used = clocks.first_excess(memory)
+    if v < 0:
+        return
+    kind, number = graph.memory_keys[memory]
+    yield Violation(
+        "out of memory under other durations",
+        f"{kind} {number}: {gib(used)} may be in use when {name_of(graph.ops[v].token)} "
+        f"starts, limit {gib(int(graph.memories.limit_bytes[memory]))}",
+    )

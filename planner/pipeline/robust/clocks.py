@@ -12,98 +12,133 @@ import numpy as np
 import numpy.typing as npt
 
 from planner.compiled import compiled
-from planner.pipeline.robust.precedence import PrecedenceGraph, ScarceMemory
+from planner.pipeline.kernel.tables import Flags, Integers
+from planner.pipeline.robust.precedence import PrecedenceGraph, QueueArrays, ScarceMemories
 
 NO_CYCLE = -1
 
+Rows = npt.NDArray[np.int32]
+
 
 class Clocks:
-    """One row per operation, filled in a topological order by `advance`."""
+    """One row per operation, filled in a topological order by `advance`. Queue q has the column
+    `column[q]`, or -1 if no clock of it is kept."""
 
     def __init__(self, graph: PrecedenceGraph) -> None:
         self.graph = graph
-        tracked = sorted(_queues_to_track(graph))
-        self._column = np.full(len(graph.queues), -1, dtype=np.int64)
-        self._column[tracked] = np.arange(len(tracked))
-        self._column_of_op = self._column[graph.queue]
-        self._rows = np.zeros((len(graph.ops), len(tracked)), dtype=np.int32)
+        tracked = _queues_to_track(graph.queues, graph.memories)
+        self.column = np.full(len(graph.queues.first) - 1, -1, dtype=np.int64)
+        self.column[tracked] = np.arange(len(tracked))
+        self.rows: Rows = np.zeros((len(graph.ops), len(tracked)), dtype=np.int32)
 
-    def advance(self, order: npt.NDArray[np.int64]) -> None:
+    def advance(self, order: Integers) -> None:
         """Fill the rows of these operations; the rows of what they wait for are filled already."""
         graph = self.graph
-        _fill_rows(
-            order,
-            graph.first,
-            graph.before,
-            graph.at_end,
-            self._column_of_op,
-            graph.position,
-            self._rows,
-        )
+        first, before, at_end = graph.first, graph.before, graph.at_end
+        _fill_rows(order, first, before, at_end, graph.queues, self.column, self.rows)
 
-    def row_after_wait(self, v: int, waits_for: list[int]) -> npt.NDArray[np.int32]:
-        """The row of v if it also waited for the ends of these operations."""
-        row: npt.NDArray[np.int32] = self._rows[v].copy()
-        for u in waits_for:
-            np.maximum(row, self._rows[u], out=row)
-            column = self._column_of_op[u]
-            if column >= 0:
-                row[column] = max(row[column], self.graph.position[u] + 1)
-        return row
-
-    def set_row(self, v: int, row: npt.NDArray[np.int32]) -> None:
-        """Replace the row of v before what waits for it is filled."""
-        self._rows[v] = row
-
-    def ended(self, v: int, queue: int, row: npt.NDArray[np.int32] | None = None) -> int:
-        """How many operations of the queue have ended before v starts, by this row or its own."""
-        if queue == self.graph.queue[v]:
-            return int(self.graph.position[v])
-        return int((self._rows[v] if row is None else row)[self._column[queue]])
-
-    def freed(self, memory: ScarceMemory, v: int, row: npt.NDArray[np.int32] | None = None) -> int:
-        """Bytes of this memory that are surely free again when its allocation v starts."""
-        return sum(frees.by(self.ended(v, queue, row)) for queue, frees in memory.frees.items())
+    def first_excess(self, memory: int) -> tuple[int, int]:
+        """The first allocation of a memory that may find too little room, and how many bytes may
+        then be in use; (-1, 0) if there is none."""
+        graph = self.graph
+        v, used = _first_excess(graph.memories, memory, graph.queues, self.column, self.rows)
+        return int(v), int(used)
 
 
-def topological_order(graph: PrecedenceGraph) -> tuple[npt.NDArray[np.int64], int]:
+def topological_order(graph: PrecedenceGraph) -> tuple[Integers, int]:
     """All operations in an order in which each comes after what it waits for, and `NO_CYCLE`;
     or, where there is none, an operation that waits for itself in the end."""
     order = np.empty(len(graph.ops), dtype=np.int64)
     return order, int(_depth_first(graph.first, graph.before, order))
 
 
-def _queues_to_track(graph: PrecedenceGraph) -> set[int]:
+def _queues_to_track(queues: QueueArrays, memories: ScarceMemories) -> Integers:
+    """Those that free a memory in which another queue allocates."""
     tracked = set()
-    for memory in graph.memories:
-        allocating = {int(graph.queue[v]) for v, _ in memory.allocations}
-        tracked |= {queue for queue in memory.frees if allocating != {queue}}
-    return tracked
+    for k in range(len(memories.limit_bytes)):
+        own = slice(*memories.allocation_first[k : k + 2])
+        allocating = set(queues.queue[memories.allocation[own]].tolist())
+        frees = memories.source_queue[slice(*memories.source_first[k : k + 2])]
+        tracked |= {queue for queue in frees.tolist() if allocating != {queue}}
+    return np.array(sorted(tracked), dtype=np.int64)
 
 
 @compiled
 def _fill_rows(
-    order: npt.NDArray[np.int64],
-    first: npt.NDArray[np.int64],
-    before: npt.NDArray[np.int64],
-    at_end: npt.NDArray[np.bool_],
-    column: npt.NDArray[np.int64],
-    position: npt.NDArray[np.int64],
-    rows: npt.NDArray[np.int32],
+    order: Integers,
+    first: Integers,
+    before: Integers,
+    at_end: Flags,
+    queues: QueueArrays,
+    column: Integers,
+    rows: Rows,
 ) -> None:
     for v in order:
-        for edge in range(first[v], first[v + 1]):
-            u = before[edge]
-            for c in range(rows.shape[1]):
-                rows[v, c] = max(rows[v, c], rows[u, c])
-            if at_end[edge] and column[u] >= 0:
-                rows[v, column[u]] = max(rows[v, column[u]], position[u] + 1)
+        fill_row(v, first, before, at_end, queues, column, rows)
 
 
 @compiled
-def _depth_first(
-    first: npt.NDArray[np.int64], before: npt.NDArray[np.int64], order: npt.NDArray[np.int64]
-) -> int:
+def fill_row(
+    v: int,
+    first: Integers,
+    before: Integers,
+    at_end: Flags,
+    queues: QueueArrays,
+    column: Integers,
+    rows: Rows,
+) -> None:
+    """Fill the row of one operation by those of what it waits for."""
+    for edge in range(first[v], first[v + 1]):
+        wait_for(v, before[edge], at_end[edge], queues, column, rows)
+
+
+@compiled
+def wait_for(
+    v: int, u: int, at_end: bool, queues: QueueArrays, column: Integers, rows: Rows
+) -> None:
+    """Take into the row of v that it waits for the start or the end of u."""
+    for c in range(rows.shape[1]):
+        rows[v, c] = max(rows[v, c], rows[u, c])
+    own = column[queues.queue[u]]
+    if at_end and own >= 0:
+        rows[v, own] = max(rows[v, own], queues.position[u] + 1)
+
+
+@compiled
+def ended_before(v: int, queue: int, queues: QueueArrays, column: Integers, rows: Rows) -> int:
+    """How many operations of the queue have surely ended before v starts."""
+    if queue == queues.queue[v]:
+        return int(queues.position[v])
+    return int(rows[v, column[queue]])
+
+
+@compiled
+def freed_by(memories: ScarceMemories, source: int, ended: int) -> int:
+    """Bytes free again once so many operations of a source's queue have ended."""
+    first, last = memories.free_first[source], memories.free_first[source + 1]
+    k = np.searchsorted(memories.free_position[first:last], ended)
+    return int(memories.freed_bytes[first + k - 1]) if k > 0 else 0
+
+
+@compiled
+def _first_excess(
+    memories: ScarceMemories, memory: int, queues: QueueArrays, column: Integers, rows: Rows
+) -> tuple[int, int]:
+    allocated = 0
+    for k in range(memories.allocation_first[memory], memories.allocation_first[memory + 1]):
+        v = memories.allocation[k]
+        allocated += memories.allocated_bytes[k]
+        used = allocated
+        for source in range(memories.source_first[memory], memories.source_first[memory + 1]):
+            queue = memories.source_queue[source]
+            used -= freed_by(memories, source, ended_before(v, queue, queues, column, rows))
+        if used > memories.limit_bytes[memory]:
+            return v, used
+    return -1, 0
+
+
+@compiled
+def _depth_first(first: Integers, before: Integers, order: Integers) -> int:
     """Fill `order`; -1, or an operation on a cycle."""
     count = len(order)
     next_edge = first[:-1].copy()

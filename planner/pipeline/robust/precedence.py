@@ -28,51 +28,75 @@ Memory
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+from operator import attrgetter
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from planner.pipeline.effects import MemoryKey, data_dependencies, memory_effects, memory_limits
+from planner.pipeline.effects import MemoryKey
+from planner.pipeline.kernel.tables import (
+    ALLOCATED,
+    ASSIGNED_HOST,
+    BACKWARD,
+    CHANNEL,
+    DEVICE,
+    FORWARD,
+    FREED,
+    LAG,
+    LIMIT,
+    OFFLOAD,
+    PREDECESSOR,
+    RELOAD,
+    UNLIMITED,
+    WEIGHT,
+    Flags,
+    Integers,
+    Tables,
+    operation_numbers,
+    tables_of,
+)
 from planner.pipeline.problem import PipelineProblem
-from planner.pipeline.schedule import Schedule, TimedOp, Token
-from planner.progress import StopCheck, never, watched
+from planner.pipeline.schedule import Schedule, TimedOp
+from planner.progress import StopCheck, check, never
 
-Queue = tuple[str, str, bool]
-"""A device or a channel, and whether its operations take time."""
-
-
-@dataclass
-class FreesOfQueue:
-    """What the operations of one queue free in one memory when they end."""
-
-    positions: list[int] = field(default_factory=list)
-    total_bytes: list[int] = field(default_factory=lambda: [0])
-
-    def add(self, position: int, freed_bytes: int) -> None:
-        self.positions.append(position)
-        self.total_bytes.append(self.total_bytes[-1] + freed_bytes)
-
-    def by(self, ended: int) -> int:
-        """Bytes free again once the first `ended` operations of the queue have ended."""
-        return self.total_bytes[bisect_right(self.positions, ended - 1)]
+NOWHERE = -1
+"""In place of an operation that does not exist."""
 
 
-@dataclass
-class ScarceMemory:
-    """A memory that cannot hold all that an iteration allocates in it.
+class ScarceMemories(NamedTuple):
+    """The memories that cannot hold all that an iteration allocates in them, as arrays.
 
-    `allocations` are (operation number, bytes) in the order in which they start; `frees` are kept
-    per queue number.
+    Of memory k, `limit_bytes[k]` is the limit, and entries `allocation_first[k]` to
+    `allocation_first[k + 1]` of `allocation` and `allocated_bytes` are the operations that
+    allocate in it, in the order in which they start. Entries `source_first[k]` to
+    `source_first[k + 1]` of `source_queue` are the queues whose operations free it when they end.
+    Of source i, entries `free_first[i]` to `free_first[i + 1]` of `free_position` are places in
+    its queue, and `freed_bytes` what is free again with that one and those before it.
     """
 
-    key: MemoryKey
-    limit_bytes: int
-    allocations: list[tuple[int, int]] = field(default_factory=list)
-    frees: dict[int, FreesOfQueue] = field(default_factory=lambda: defaultdict(FreesOfQueue))
+    limit_bytes: Integers
+    allocation_first: Integers
+    allocation: Integers
+    allocated_bytes: Integers
+    source_first: Integers
+    source_queue: Integers
+    free_first: Integers
+    free_position: Integers
+    freed_bytes: Integers
+
+
+class QueueArrays(NamedTuple):
+    """`queue[v]` and `position[v]` place an operation in its queue; queue q has the operations
+    `members[first[q] : first[q + 1]]`."""
+
+    queue: Integers
+    position: Integers
+    first: Integers
+    members: Integers
 
 
 @dataclass(frozen=True)
@@ -81,19 +105,21 @@ class PrecedenceGraph:
 
     What operation v waits for are the entries `first[v]` to `first[v + 1]` of three arrays:
     `before` (operation number), `at_end` (whether for its end, otherwise for its start) and
-    `lag_ns` (the latency after its end). `queue` and `position` place an operation in its queue.
+    `lag_ns` (the latency after its end). `numbers` are the operations as `kernel.tables` has them,
+    and `memory_keys` says which memories the scarce ones are.
     """
 
     ops: tuple[TimedOp, ...]
-    number: Mapping[Token, int]
-    first: npt.NDArray[np.int64]
-    before: npt.NDArray[np.int64]
-    at_end: npt.NDArray[np.bool_]
+    numbers: Integers
+    start_ns: Integers
+    end_ns: Integers
+    first: Integers
+    before: Integers
+    at_end: Flags
     lag_ns: npt.NDArray[np.float64]
-    queue: npt.NDArray[np.int64]
-    position: npt.NDArray[np.int64]
-    queues: Sequence[Sequence[int]]
-    memories: Sequence[ScarceMemory]
+    queues: QueueArrays
+    memories: ScarceMemories
+    memory_keys: Sequence[MemoryKey]
 
 
 def precedence_graph(
@@ -103,92 +129,202 @@ def precedence_graph(
 
     Raises `Interrupted` if told to stop.
     """
-    ops = tuple(sorted(schedule.ops, key=lambda op: op.start_ns))
-    tokens = [op.token for op in watched(ops, should_stop)]
-    number = {token: v for v, token in enumerate(tokens)}
-    waits: dict[Token, list[Token]] = defaultdict(list)
-    for wait in schedule.waits or ():
-        waits[wait.token] += wait.after
-    memories = {
-        memory.key: memory for memory in _scarce_memories(problem, watched(tokens, should_stop))
-    }
-    queue_numbers: dict[Queue, int] = {}
-    queue_of = _Queues(problem)
-    queues: list[list[int]] = []
-    queue, position = [], []
-    first, before, at_end, lag_ns = [0], [], [], []
-
-    def wait_for(u: int, latency_ns: int = 0, end: bool = True) -> None:
-        before.append(u)
-        at_end.append(end)
-        lag_ns.append(latency_ns)
-
-    for v, token in watched(enumerate(tokens), should_stop):
-        for earlier, latency_ns in data_dependencies(problem, token):
-            if earlier in number:
-                wait_for(number[earlier], latency_ns)
-        for earlier in waits.get(token, ()):
-            wait_for(number[earlier])
-
-        own = queue_numbers.setdefault(queue_of.name(ops[v]), len(queues))
-        if own == len(queues):
-            queues.append([])
-        elif queues[own]:
-            wait_for(queues[own][-1])
-        queue.append(own)
-        position.append(len(queues[own]))
-        queues[own].append(v)
-
-        for key, allocated, freed in memory_effects(problem, token) if memories else ():
-            memory = memories.get(key)
-            if memory is None:
-                continue
-            if allocated:
-                if memory.allocations:
-                    wait_for(memory.allocations[-1][0], end=False)
-                memory.allocations.append((v, allocated))
-            if freed:
-                memory.frees[own].add(position[v], freed)
-        first.append(len(before))
-
+    check(should_stop)
+    tables = tables_of(problem)
+    ops = tuple(sorted(schedule.ops, key=attrgetter("start_ns")))
+    numbers = operation_numbers(tables, (op[:3] for op in ops))
+    start_ns = np.fromiter((op[3] for op in ops), dtype=np.int64, count=len(ops))
+    end_ns = np.fromiter((op[4] for op in ops), dtype=np.int64, count=len(ops))
+    place = np.full(len(tables.ops), NOWHERE, dtype=np.int64)
+    place[numbers] = np.arange(len(ops))
+    check(should_stop)
+    queues = _queues(tables, numbers, end_ns > start_ns)
+    check(should_stop)
+    uses = _MemoryUses(tables, numbers)
+    edges = _Edges(len(ops))
+    _add_data(edges, tables, numbers, place)
+    _add_waits(edges, tables, schedule, place)
+    edges.add(queues.members, _shifted(queues.members, queues.first))
+    allocation_first, allocation = uses.allocations()
+    edges.add(allocation, _shifted(allocation, allocation_first), at_end=False)
+    check(should_stop)
+    first, before, at_end, lag_ns = edges.sorted()
     return PrecedenceGraph(
         ops=ops,
-        number=number,
-        first=np.array(first, dtype=np.int64),
-        before=np.array(before, dtype=np.int64),
-        at_end=np.array(at_end, dtype=np.bool_),
-        lag_ns=np.array(lag_ns, dtype=np.float64),
-        queue=np.array(queue, dtype=np.int64),
-        position=np.array(position, dtype=np.int64),
+        numbers=numbers,
+        start_ns=start_ns,
+        end_ns=end_ns,
+        first=first,
+        before=before,
+        at_end=at_end,
+        lag_ns=lag_ns,
         queues=queues,
-        memories=list(memories.values()),
+        memories=uses.scarce(queues),
+        memory_keys=uses.keys,
     )
 
 
-def _scarce_memories(problem: PipelineProblem, tokens: Iterable[Token]) -> Iterator[ScarceMemory]:
-    total: dict[MemoryKey, int] = defaultdict(int)
-    for token in tokens:
-        for key, allocated, _ in memory_effects(problem, token):
-            total[key] += allocated
-    for key, limit in memory_limits(problem).items():
-        if total[key] > limit:
-            yield ScarceMemory(key, limit)
+class _Edges:
+    """What operations wait for, in the order in which it was added."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._parts: list[tuple[Integers, Integers, Flags, npt.NDArray[np.float64]]] = []
+
+    def add(
+        self,
+        after: Integers,
+        before: Integers,
+        lag_ns: Integers | None = None,
+        *,
+        at_end: bool = True,
+    ) -> None:
+        """Each operation of `after` waits for the one of `before` at its place, if there is one."""
+        there = before != NOWHERE
+        lags = np.zeros(len(before)) if lag_ns is None else lag_ns.astype(np.float64)
+        ends = np.full(np.count_nonzero(there), at_end)
+        self._parts.append((after[there], before[there], ends, lags[there]))
+
+    def sorted(self) -> tuple[Integers, Integers, Flags, npt.NDArray[np.float64]]:
+        """The graph's `first`, `before`, `at_end` and `lag_ns`."""
+        after, before, at_end, lag_ns = (
+            np.concatenate(columns) for columns in zip(*self._parts, strict=True)
+        )
+        order = np.argsort(after, kind="stable")
+        return _bounds(after, self._count), before[order], at_end[order], lag_ns[order]
 
 
-class _Queues:
-    """The names of queues, each made once: there are few, and very many operations."""
+def _bounds(groups: Integers, count: int) -> Integers:
+    """Where each of `count` groups begins once entries are sorted by group, and the end."""
+    bounds: Integers = np.concatenate([[0], np.cumsum(np.bincount(groups, minlength=count))])
+    return bounds.astype(np.int64)
 
-    def __init__(self, problem: PipelineProblem) -> None:
-        self._problem = problem
-        self._names: dict[tuple[str, int, bool], Queue] = {}
 
-    def name(self, op: TimedOp) -> Queue:
-        """The queue of an operation."""
-        kind, s, _, start_ns, end_ns = op
-        key = (kind, s, end_ns > start_ns)
-        if key not in self._names:
-            owner: tuple[str, str] = "device", str(self._problem.stages[s].device)
-            if kind in "OR":
-                owner = self._problem.channel(s, kind)
-            self._names[key] = (*owner, key[2])
-        return self._names[key]
+def _shifted(members: Integers, first: Integers) -> Integers:
+    """For each member of each group the one before it."""
+    before = np.roll(members, 1)
+    before[first[:-1][first[:-1] < len(members)]] = NOWHERE
+    return before
+
+
+def _queues(tables: Tables, numbers: Integers, takes_time: Flags) -> QueueArrays:
+    kinds = numbers // (tables.stages * tables.micro_batches)
+    owner = np.where(
+        kinds >= RELOAD,
+        len(tables.devices) + tables.ops[numbers, CHANNEL],
+        tables.ops[numbers, DEVICE],
+    )
+    _, queue = np.unique(2 * owner + takes_time, return_inverse=True)
+    first = _bounds(queue, int(queue.max(initial=-1)) + 1)
+    members = np.argsort(queue, kind="stable")
+    position = np.empty(len(numbers), dtype=np.int64)
+    position[members] = np.arange(len(numbers)) - first[queue[members]]
+    return QueueArrays(queue, position, first, members)
+
+
+def _add_data(edges: _Edges, tables: Tables, numbers: Integers, place: Integers) -> None:
+    """Rules 2 and 3, and the fixed micro-batch order."""
+    block = tables.stages * tables.micro_batches
+    kinds, cells = np.divmod(numbers, block)
+
+    def wait(of: Flags, earlier: Integers, lag_ns: Integers | None = None) -> None:
+        edges.add(np.flatnonzero(of), place[earlier[of]], None if lag_ns is None else lag_ns[of])
+
+    neighbour = tables.ops[numbers, PREDECESSOR]
+    wait((kinds <= BACKWARD) & (neighbour >= 0), neighbour, tables.ops[numbers, LAG])
+    for kind, before in (
+        (BACKWARD, FORWARD),
+        (BACKWARD, RELOAD),
+        (WEIGHT, BACKWARD),
+        (OFFLOAD, FORWARD),
+        (RELOAD, OFFLOAD),
+    ):
+        wait(kinds == kind, before * block + cells)
+    if tables.fixed_order:
+        wait((kinds <= WEIGHT) & (cells % tables.micro_batches > 0), numbers - 1)
+
+
+def _add_waits(edges: _Edges, tables: Tables, schedule: Schedule, place: Integers) -> None:
+    waits = schedule.waits or ()
+    waiting = operation_numbers(tables, (wait.token for wait in waits))
+    earlier = operation_numbers(tables, chain.from_iterable(wait.after for wait in waits))
+    counts = np.array([len(wait.after) for wait in waits], dtype=np.int64)
+    edges.add(np.repeat(place[waiting], counts), place[earlier])
+
+
+class _MemoryUses:
+    """What operations allocate at their start and free at their end in scarce memories.
+
+    An operation allocates in at most one memory and frees in at most one: an offload moves from
+    its device's to its host's, a reload the other way.
+    """
+
+    def __init__(self, tables: Tables, numbers: Integers) -> None:
+        devices = len(tables.devices)
+        kinds = numbers // (tables.stages * tables.micro_batches)
+        device = tables.ops[numbers, DEVICE]
+        host = tables.devices[device, ASSIGNED_HOST]
+        host = np.where(host >= 0, devices + host, NOWHERE)
+        self.allocated_bytes, self.freed_bytes = tables.ops[numbers][:, [ALLOCATED, FREED]].T
+        # Tables have the bytes that a transfer moves with the device.
+        offloads, reloads = kinds == OFFLOAD, kinds == RELOAD
+        self.allocated_bytes = np.where(offloads, self.freed_bytes, self.allocated_bytes)
+        self.freed_bytes = np.where(reloads, self.allocated_bytes, self.freed_bytes)
+        allocates = np.where(offloads, host, device)
+        frees = np.where(reloads, host, device)
+        limits = np.concatenate([tables.devices[:, LIMIT], tables.host_limit])
+        total = _sums(allocates, self.allocated_bytes, len(limits))
+        scarce = np.flatnonzero((total > limits) & (limits < UNLIMITED))
+        self.limit_bytes = limits[scarce]
+        self.keys: list[MemoryKey] = [
+            ("device", k) if k < devices else ("host", k - devices) for k in scarce.tolist()
+        ]
+        number = np.full(len(limits) + 1, NOWHERE, dtype=np.int64)  # The last is of NOWHERE.
+        number[scarce] = np.arange(len(scarce))
+        self._allocates = np.where(self.allocated_bytes > 0, number[allocates], NOWHERE)
+        self._frees = np.where(self.freed_bytes > 0, number[frees], NOWHERE)
+
+    def allocations(self) -> tuple[Integers, Integers]:
+        """Where the allocations of each memory begin, and all, in the order of their starts."""
+        return _grouped(self._allocates, len(self.keys))
+
+    def scarce(self, queues: QueueArrays) -> ScarceMemories:
+        """The memories with who allocates and which queues free."""
+        allocation_first, allocation = self.allocations()
+        freeing = np.flatnonzero(self._frees >= 0)
+        pairs = self._frees[freeing] * len(queues.first) + queues.queue[freeing]
+        sources, began, source_of = np.unique(pairs, return_index=True, return_inverse=True)
+        memory, queue = np.divmod(sources, len(queues.first))
+        # The sources of a memory are in the order in which they first free something.
+        order = np.lexsort((began, memory))
+        rank = np.empty(len(order), dtype=np.int64)
+        rank[order] = np.arange(len(order))
+        free_first, grouped = _grouped(rank[source_of], len(order))
+        frees = freeing[grouped]
+        total = np.concatenate([[0], np.cumsum(self.freed_bytes[frees])])
+        before = np.repeat(total[free_first[:-1]], np.diff(free_first))
+        return ScarceMemories(
+            limit_bytes=self.limit_bytes,
+            allocation_first=allocation_first,
+            allocation=allocation,
+            allocated_bytes=self.allocated_bytes[allocation],
+            source_first=_bounds(memory, len(self.keys)),
+            source_queue=queue[order],
+            free_first=free_first,
+            free_position=queues.position[frees],
+            freed_bytes=total[1:] - before,
+        )
+
+
+def _grouped(group: Integers, count: int) -> tuple[Integers, Integers]:
+    """Where each group begins, and the members of all, in their order; none of `NOWHERE`."""
+    there = np.flatnonzero(group >= 0)
+    members = there[np.argsort(group[there], kind="stable")]
+    return _bounds(group[there], count), members
+
+
+def _sums(groups: Integers, values: Integers, count: int) -> Integers:
+    """The sum of the values of each group; those of `NOWHERE` are left out."""
+    sums = np.zeros(count, dtype=np.int64)
+    np.add.at(sums, groups[groups >= 0], values[groups >= 0])
+    return sums

@@ -1,6 +1,8 @@
 """Embedding: rows of a [vocabulary, hidden] table, looked up by token numbers.
 
-A second parameter [positions, hidden] is added along the sequence (learned positions).
+A second parameter [positions, hidden] is added along the sequence (learned positions). Attribute,
+without influence on costs: `module_class`, the class of the module that has the table, where that
+is no torch.nn.Embedding.
 """
 
 from __future__ import annotations
@@ -101,4 +103,4 @@ def _sequence_parallel(rule: Rule, sequence: int, y_bytes: int) -> Rule:
     )
 
 
-KIND = Kind("embedding", make_rules, parameters=(1, 2))
+KIND = Kind("embedding", make_rules, frozenset({"module_class"}), parameters=(1, 2))

@@ -1,13 +1,15 @@
 """Gated linear unit: activation(gate) * up, from one tensor [..., 2 f] or two [..., f].
 
-In one tensor each feature's gate and up are neighbours (as Megatron-LM stores them per device), so
-that equal parts of it are whole pairs. Attribute: `activation`, without influence on costs.
+In one tensor a device's part is whole pairs of a feature's gate and up (as Megatron-LM stores them
+per device). Attributes, without influence on costs: `activation`; `packing`, how the program has
+the one tensor: "blocks" if all gates come before all ups, "groups" if the two of a feature are
+neighbours (what splits a module's weight needs to know it); `fixed_sizes`, as of reshape.
 """
 
 from __future__ import annotations
 
 from planner.sharding.graph import Graph, Operator
-from planner.sharding.operators.checks import require_dimensions, require_shape
+from planner.sharding.operators.checks import packing_attribute, require_dimensions, require_shape
 from planner.sharding.operators.rule import InputRule, Kind, OutputRule, Rule, RuleOptions
 from planner.sharding.operators.ways import usual_ways
 
@@ -21,6 +23,7 @@ def make_rules(operator: Operator, graph: Graph, options: RuleOptions) -> tuple[
     Kept are gate and up (the fused operator computes the activation again).
     """
     inputs, (y,) = graph.inputs_of(operator), graph.outputs_of(operator)
+    packing_attribute(operator)
     require_dimensions(operator, "outputs", 0, y, 2)
     width = y.shape[-1] * 2 // len(inputs)
     for number, tensor in enumerate(inputs):
@@ -41,4 +44,4 @@ def make_rules(operator: Operator, graph: Graph, options: RuleOptions) -> tuple[
     )
 
 
-KIND = Kind("glu", make_rules, frozenset({"activation"}), inputs=(1, 2))
+KIND = Kind("glu", make_rules, frozenset({"activation", "packing", "fixed_sizes"}), inputs=(1, 2))

@@ -1,8 +1,11 @@
 """From a projection to attention heads and back: split_heads and merge_heads.
 
 split_heads: [b, s, n] -> queries [b, a, s, d] alone, or with keys and values [b, kv, s, d] where
-the projection holds all three. Its features then come group by group: the queries that share a
-key, the key, the value (as Megatron-LM stores them), so that equal parts of them are whole groups.
+the projection holds all three. A device's part of its features is then whole groups of the queries
+that share a key, the key and the value (as Megatron-LM stores them). Attribute of split_heads,
+without influence on costs: `packing`, how the program has the three in one: "blocks" if all queries
+come before all keys and these before all values, "groups" if they come group by group. And of
+both: `fixed_sizes`, as of reshape.
 merge_heads: [b, a, s, d] -> [b, s, a d]. Both copy, except that flash attention's output already
 lies in memory as [b, s, a, d], of which the merged one is a view (so PyTorch's
 scaled_dot_product_attention). Attribute of merge_heads: `is_view`, instead of that.
@@ -11,7 +14,13 @@ scaled_dot_product_attention). Attribute of merge_heads: `is_view`, instead of t
 from __future__ import annotations
 
 from planner.sharding.graph import Graph, Operator
-from planner.sharding.operators.checks import flag_attribute, path_of, require, require_shape
+from planner.sharding.operators.checks import (
+    flag_attribute,
+    packing_attribute,
+    path_of,
+    require,
+    require_shape,
+)
 from planner.sharding.operators.rule import (
     InputRule,
     Kind,
@@ -28,6 +37,7 @@ MERGED, HEADS = Split(data=0, column=2), Split(data=0, column=1)
 def split_rules(operator: Operator, graph: Graph, _options: RuleOptions) -> tuple[Rule, ...]:
     """Column splits the features by groups of heads, data the batch, row nothing."""
     (x,), outputs = graph.inputs_of(operator), graph.outputs_of(operator)
+    packing_attribute(operator)
     require(
         len(x.shape) == 3,
         path_of(operator, "inputs", 0),
@@ -98,6 +108,6 @@ def _rule(
 
 
 KINDS = (
-    Kind("split_heads", split_rules, outputs=(1, 3)),
-    Kind("merge_heads", merge_rules, frozenset({"is_view"})),
+    Kind("split_heads", split_rules, frozenset({"packing", "fixed_sizes"}), outputs=(1, 3)),
+    Kind("merge_heads", merge_rules, frozenset({"is_view", "fixed_sizes"})),
 )

@@ -1,7 +1,9 @@
 """Linear layers, Y = X W + bias over the last dimension of X, the rule that the others follow.
 
 Attributes: `column_units` and `row_units`, the indivisible pieces of the output's and the input's
-last dimension (heads, groups of heads that share a key); default: single features.
+last dimension (heads, groups of heads that share a key); default: single features. `module_class`,
+without influence on costs: the class of the module that has the weight, where that is no
+torch.nn.Linear.
 """
 
 from __future__ import annotations
@@ -119,4 +121,9 @@ def _sequence_parallel(rule: Rule, sequence: int, x_bytes: int, y_bytes: int) ->
     )
 
 
-KIND = Kind("linear", make_rules, frozenset({"column_units", "row_units"}), parameters=(1, 2))
+KIND = Kind(
+    "linear",
+    make_rules,
+    frozenset({"column_units", "row_units", "module_class"}),
+    parameters=(1, 2),
+)

@@ -2,7 +2,9 @@
 
 Attributes: `dimension_map`, "0:0,1:2,2:1" for input dimension 1 becoming output dimension 2 and so
 on (default: found from the shapes); `column_dimension`, which dimension of the output column
-splits; `is_view`, no memory of its own (default: true for reshape, false for transpose).
+splits; `is_view`, no memory of its own (default: true for reshape, false for transpose). Without
+influence on costs: `fixed_sizes`, the program has the numbers of features or heads written into it,
+so that it cannot run on a part of them (default: false).
 """
 
 from __future__ import annotations
@@ -188,7 +190,7 @@ KINDS = tuple(
     Kind(
         name,
         partial(_make_rules, is_view),
-        frozenset({"dimension_map", "column_dimension", "is_view"}),
+        frozenset({"dimension_map", "column_dimension", "is_view", "fixed_sizes"}),
     )
     for name, is_view in (("reshape", True), ("transpose", False))
 )

@@ -10,6 +10,8 @@ WIDTH, HEADS, LENGTH, VOCABULARY = 16, 2, 6, 11
 SIZE = 2
 """Of a micro-batch."""
 MICRO_BATCHES = 8
+UNEVEN = (1, 2, 1, 1, 2, 1)
+"""Blocks of stages that differ."""
 
 
 class Block(nn.Module):
@@ -67,6 +69,20 @@ def reference(layers, micro_batches=MICRO_BATCHES):
 
 def profiled():
     """What `loadmaster profile` takes: eight stages, a micro-batch and the loss."""
-    stages = build([1] * 8)
+    return _profiled([1] * 8)
+
+
+def profiled_pairs():
+    """The same of four stages of two blocks each."""
+    return _profiled([2] * 4)
+
+
+def profiled_uneven():
+    """The same of six stages, two of them larger."""
+    return _profiled(UNEVEN)
+
+
+def _profiled(layers):
+    stages = build(layers)
     tokens, targets = batch(1)
     return stages, tokens, lambda output: loss(output, targets)

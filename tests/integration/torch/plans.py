@@ -28,6 +28,7 @@ STAGE = {
     "activation_bytes": 36,
     "weight_grad_bytes": 20,
 }
+FUSED = {"backward_weight_ns": 0, "weight_grad_bytes": 0}
 Answer = dict[str, Any]
 
 

@@ -1,12 +1,41 @@
 """Runs exported CSV files in PyTorch's runtime, with nothing but PyTorch."""
 
-import time
-
-import torch.distributed as dist
 from torch.distributed.pipelining import PipelineStage
 from torch.distributed.pipelining.schedules import _PipelineScheduleRuntime
 
 from tests.integration.torch import model
+from tests.integration.torch.metering import Watch
+
+
+class WatchedStage(PipelineStage):
+    """A stage of PyTorch's whose operations a watch sees, if it has one."""
+
+    watch = None
+
+    def watched(self, kind, micro_batch, run):
+        if self.watch is None:
+            return run()
+        with self.watch.operation(kind, f"{self.stage_index}{kind}{micro_batch}"):
+            return run()
+
+    def forward_one_chunk(self, micro_batch, *args, **kwargs):
+        run = super().forward_one_chunk
+        output = self.watched("F", micro_batch, lambda: run(micro_batch, *args, **kwargs))
+        if self.watch is not None and not self.is_last:
+            self.watch.send(output)
+        return output
+
+    def backward_one_chunk(self, micro_batch, *args, **kwargs):
+        run = super().backward_one_chunk
+        kind = "B" if kwargs["full_backward"] else "I"
+        result = self.watched(kind, micro_batch, lambda: run(micro_batch, *args, **kwargs))
+        if self.watch is not None:
+            self.watch.send(self.bwd_cache.get(micro_batch, ()))
+        return result
+
+    def backward_weight_one_chunk(self, micro_batch, *args, **kwargs):
+        run = super().backward_weight_one_chunk
+        return self.watched("W", micro_batch, lambda: run(micro_batch, *args, **kwargs))
 
 
 def stages_of_row(path, rank):
@@ -40,73 +69,23 @@ def feed(runtime, own, last, micro_batches, losses):
 
 
 def run(case, rank):
-    """Gradients and losses of one step from the file alone."""
+    """Two steps from the file alone: gradients and losses of the first, and the bytes of the
+    second."""
     layers, micro_batches = case["layers"], case["micro_batches"]
     modules = model.build(layers)
     own = {index: modules[index] for index in stages_of_row(case["path"], rank)}
-    stages = [PipelineStage(own[i], i, len(layers), "cpu") for i in own]
+    stages = [WatchedStage(own[i], i, len(layers), "cpu") for i in own]
     runtime = _PipelineScheduleRuntime(stages, micro_batches, loss_fn=model.loss)
     runtime._load_csv(case["path"])
+    last = len(layers) - 1
     losses = []
-    feed(runtime, own, len(layers) - 1, micro_batches, losses if len(layers) - 1 in own else None)
-    return compare(layers, own, losses, micro_batches)
-
-
-class PaddedStage(PipelineStage):
-    """Every operation takes the time that the problem has for it."""
-
-    pads = None
-    """Seconds of F, B, I and W; none at first, for the step that sets everything up."""
-    began, ended = None, None
-
-    def padded(self, kind, run):
-        begin = time.monotonic()
-        result = run()
-        if self.pads is not None:
-            time.sleep(max(0.0, begin + self.pads[kind] - time.monotonic()))
-            self.began = begin if self.began is None else self.began
-            self.ended = time.monotonic()
-        return result
-
-    def forward_one_chunk(self, *args, **kwargs):
-        return self.padded("F", lambda: super(PaddedStage, self).forward_one_chunk(*args, **kwargs))
-
-    def backward_one_chunk(self, *args, **kwargs):
-        run = super().backward_one_chunk
-        kind = "B" if kwargs["full_backward"] else "I"
-        return self.padded(kind, lambda: run(*args, **kwargs))
-
-    def backward_weight_one_chunk(self, *args, **kwargs):
-        run = super().backward_weight_one_chunk
-        return self.padded("W", lambda: run(*args, **kwargs))
-
-
-def time_step(case, rank):
-    """How long a step takes from its first operation to its last (s), until an attempt is good.
-
-    Others may use the machine too; what it can do shows in its best attempt.
-    """
-    layers, micro_batches = case["layers"], case["micro_batches"]
-    modules = model.build(layers)
-    (index,) = stages_of_row(case["path"], rank)
-    stage = PaddedStage(modules[index], index, len(layers), "cpu")
-    runtime = _PipelineScheduleRuntime([stage], micro_batches, loss_fn=model.loss)
-    runtime._load_csv(case["path"])
-    spans = []
-    for attempt in range(1 + case["attempts"]):
-        stage.pads = case["pads"] if attempt else None
-        stage.began = None
-        dist.barrier()
-        feed(runtime, {index}, len(layers) - 1, micro_batches, None)
-        if attempt:
-            spans.append(whole_span(stage.began, stage.ended))
-            if spans[-1] <= case["good_s"]:
-                break
-    return spans
-
-
-def whole_span(began, ended):
-    """From the first begin of any rank to the last end; they share a clock."""
-    spans = [None] * dist.get_world_size()
-    dist.all_gather_object(spans, (began, ended))
-    return max(end for _, end in spans) - min(begin for begin, _ in spans)
+    feed(runtime, own, last, micro_batches, losses if last in own else None)
+    result = compare(layers, own, losses, micro_batches)
+    # By now gradients of parameters and buffers are there.
+    watch = Watch(stages)
+    for stage in stages:
+        stage.watch = watch
+    with watch.meter:
+        feed(runtime, own, last, micro_batches, None)
+        watch.end_of_operation()
+    return {**result, "levels": watch.levels, "peaks": watch.peaks}

@@ -8,7 +8,9 @@ from typing import Any, cast
 
 import pytest
 
+from app.database import Database
 from app.errors import LimitExceeded
+from app.services.calibrations.use import CalibrationsInUse
 from app.services.limits import PipelineLimits
 from app.services.plan_requests import PlanRequests
 from app.services.resolutions import Resolution, Resolutions, json_text, key_of
@@ -71,17 +73,18 @@ def test_a_body_is_resolved_once_and_a_fault_is_found_each_time() -> None:
         resolve,
         PipelineLimits(settings),
         WebhookTargets(settings),
+        CalibrationsInUse(cast(Database, None)),
     )
-    first = plans.read({"script": "a", "name": "one"})
-    again = plans.read({"name": "two", "script": "a", "tags": ["x"]})
+    first = plans.read("default", {"script": "a", "name": "one"})
+    again = plans.read("default", {"name": "two", "script": "a", "tags": ["x"]})
     assert again.resolved is first.resolved
     assert (first.options.name, again.options.name, again.options.tags) == ("one", "two", ("x",))
     assert resolved == [{"script": "a"}]
     for _ in range(2):
         with pytest.raises(SpecError):
-            plans.read({"script": "fault"})
+            plans.read("default", {"script": "fault"})
     for _ in range(2):
         with pytest.raises(LimitExceeded):
-            plans.read({"script": "a", "search_iterations": 1, "time_limit_s": 101})
+            plans.read("default", {"script": "a", "search_iterations": 1, "time_limit_s": 101})
     assert len(resolved) == 5
-    assert plans.read({"script": "b"}).resolved is not first.resolved
+    assert plans.read("default", {"script": "b"}).resolved is not first.resolved

@@ -110,6 +110,8 @@ def test_solve_waits_and_shows_and_stores_the_answer(
     assert "device 0" in result.stdout
     assert json.loads(output.read_text()) == answer
     assert list(tmp_path.glob(".*")) == []
+    assert "\njob j1\n" in result.stdout
+    assert "loadmaster export j1 --to FORMAT" in result.stdout
 
 
 def test_stored_answer_comes_at_once(service: FakeService, run: Run, request_file: Path) -> None:
@@ -130,6 +132,8 @@ def test_infeasible_answer_has_its_own_exit_status(
     result = run("solve", request_file, "--wait")
     assert result.exit_code == 4
     assert "device 1" in result.stdout
+    assert "\njob j1\n" in result.stdout
+    assert "loadmaster export" not in result.stdout
 
 
 def test_job_without_a_plan_has_its_own_exit_status(
@@ -142,6 +146,19 @@ def test_job_without_a_plan_has_its_own_exit_status(
     result = run("solve", request_file, "--wait")
     assert result.exit_code == 5
     assert "no plan: No plan was found." in result.stdout
+
+
+def test_a_script_gets_the_id_and_nothing_else(
+    service: FakeService, run: Run, request_file: Path
+) -> None:
+    service.on(*POST, ACCEPTED, status=202)
+    service.on("GET", "/v1/jobs/j1", job("succeeded"))
+    service.on("GET", "/v1/jobs/j1/result", two_device_result())
+    waited = run("solve", request_file, "--wait", "--id-only")
+    assert (waited.exit_code, waited.stdout) == (0, "j1\n")
+    assert "device 0" in waited.stderr
+    posted = run("solve", request_file, "--id-only")
+    assert (posted.exit_code, posted.stdout) == (0, "j1\n")
 
 
 def test_interrupted_wait_says_how_to_go_on(

@@ -16,6 +16,7 @@ from rich.console import Console
 
 from client import cli, estimating
 from client.configuration import FURTHER_KEYS
+from client.estimates.checkpoints import duration
 from client.estimating import RENDERERS, body_of, render_estimates
 from client.library.service import Service
 from client.memory_table import merged_ranks
@@ -71,12 +72,19 @@ SMALL: dict[str, Any] = {
     "cluster": "1xA100-40GB",
     "training": {"micro_batches": 4},
 }
+FAILING: dict[str, Any] = {
+    **LLAMA,
+    "failures_per_day": 6,
+    "preemption_notice_s": 30,
+    "storage_bytes_per_s": 5e10,
+}
 BODIES = {
     "llama": LLAMA,
     "too large": TOO_LARGE,
     "recomputed": RECOMPUTED,
     "experts": EXPERTS,
     "small": SMALL,
+    "failing": FAILING,
 }
 
 
@@ -201,6 +209,39 @@ def test_communication_has_groups_order_and_one_environment() -> None:
     assert "export NCCL_COLLNET_ENABLE=1" in output
     assert "Never set: NCCL_SHM_DISABLE" in output
     assert shown("communication", SMALL).startswith("Communication: none\n")
+
+
+def test_checkpoints_have_plans_notice_and_the_order_of_a_restart() -> None:
+    answer, output = answer_of("checkpoints", FAILING), shown("checkpoints", FAILING, 160)
+    assert output.startswith("Checkpoints: a fast one every ")
+    best = answer["recommended"]
+    assert f"keep {100 * best['useful_share']:.2f} % of the time useful" in output
+    assert "6 failures a day expected, one every 4 h." in output
+    row = line_with("fast and full  default", output)
+    assert f"{100 * answer['two_levels'][0]['useful_share']:.2f} %" in row
+    assert "With 30 s of notice:" in output
+    assert "fits, but goes with the node" in line_with("fast checkpoint:", output)
+    assert "Then each replica in turn, its stages 3, 2, 1, 0." in output
+    alone = shown("checkpoints", SMALL, 160)
+    assert "notice" not in alone
+    assert "Rolling restart: There is one replica" in alone
+
+
+@pytest.mark.parametrize(
+    ("value_ns", "words"),
+    [
+        (None, "–"),
+        (0, "0 ms"),
+        (1_500_000, "1.5 ms"),
+        (59_000_000_000, "59 s"),
+        (90_000_000_000, "1.5 min"),
+        (5_400_000_000_000, "1.5 h"),
+        (172_800_000_000_000, "2 d"),
+        (172_800_000_000_000_000, "2,000 d"),
+    ],
+)
+def test_durations_have_the_unit_that_suits_them(value_ns: int | None, words: str) -> None:
+    assert duration(value_ns) == words
 
 
 def test_assumptions_are_counted_or_shown_with_their_basis() -> None:

@@ -84,3 +84,39 @@ def test_a_device_that_is_not_there_is_refused(tmp_path: Path, device: str) -> N
     result = run(tmp_path / "f.py:f", "--stages", "1", "--device", device)
     assert result.exit_code == EXIT_INPUT
     assert "--device" in result.stderr
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("def stages():\n    return Layer()\n", "raised NameError: name 'Layer' is not defined"),
+        ("stages = Layer\n", "cannot be imported: NameError: name 'Layer' is not defined"),
+        ("def stages(\n", "cannot be imported: SyntaxError"),
+    ],
+)
+def test_a_factory_that_fails_is_one_line(tmp_path: Path, text: str, words: str) -> None:
+    pytest.importorskip("torch")
+    file = tmp_path / f"failing_{len(text)}.py"
+    file.write_text(text)
+    result = run(f"{file}:stages", "--stages", "1", "-o", tmp_path / "out.json")
+    assert result.exit_code == EXIT_INPUT
+    assert words in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.torch
+def test_the_docs_pipeline_is_profiled(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    docs = Path(__file__).parents[3].joinpath("docs", "from-a-model.md").read_text()
+    section = docs.partition("## Profile on your machine")[2]
+    text = section.partition("```python\n")[2].partition("```")[0]
+    # Its model, made small.
+    for size, smaller in (("50257", "97"), ("768, 12, 3072", "24, 2, 48"), ("768", "24")):
+        assert size in text
+        text = text.replace(size, smaller)
+    file = tmp_path / "docs_pipeline.py"
+    file.write_text(text.replace("1024", "16"))
+    options = ("--stages", "4", "--micro-batches", "8", "--repeat", "1")
+    result = run(f"{file}:pipeline", *options, "-o", tmp_path / "out.json")
+    assert result.exit_code == 0, result.output

@@ -17,7 +17,15 @@ BODY: dict[str, Any] = {
     "cluster": "2x8xH100",
     "training": {"micro_batches": 8, "tensor_parallel": 4, "pipeline_parallel": 2},
 }
-NAMES = ("memory", "step-time", "recomputation", "scaling", "offload", "communication")
+NAMES = (
+    "memory",
+    "step-time",
+    "recomputation",
+    "scaling",
+    "offload",
+    "communication",
+    "checkpoints",
+)
 
 
 def test_the_names_are_those_of_the_addresses() -> None:

@@ -147,6 +147,8 @@ def training(
             "rank": 1,
             "training": document,
             "schedule": schedule(devices, micro_batches, 0, split=True) if solved else None,
+            "sharding": group() if solved else None,
+            "left_out": {} if solved else {"sharding": "Not solved yet."},
         },
         "provenance": {
             "request": {
@@ -166,6 +168,35 @@ BY_COLUMNS_AND_ROWS = {
     "fc1": "d1-r1-c4",
     "fc2": "d1-r4-c1",
 }
+
+
+SEQUENCE_PARALLEL = "d1-r2-c1"
+"""Of operators between the tensor-parallel parts of a layer on two GPUs: rows of the sequence."""
+
+
+def group() -> Document:
+    """The sharding plan of a training plan's layer on two GPUs, split as Megatron-LM does."""
+    split = {name: own.replace("4", "2") for name, own in BY_COLUMNS_AND_ROWS.items()}
+    split |= dict.fromkeys(("split_heads", "merge_heads", "glu"), split["qkv"])
+    kinds = {"ln1": "rms_norm", "ln2": "rms_norm", "add1": "add", "add2": "add", "x": "input"}
+    linear = dict.fromkeys(("qkv", "proj", "fc1", "fc2"), "linear")
+    order = (
+        *("x", "ln1", "qkv", "split_heads", "attention", "merge_heads", "proj", "add1"),
+        *("ln2", "fc1", "glu", "fc2", "add2"),
+    )
+    known = kinds | linear
+    return {
+        "plan": {
+            "operators": [
+                {
+                    "name": name,
+                    "kind": known.get(name, name),
+                    "strategy": split.get(name, SEQUENCE_PARALLEL),
+                }
+                for name in order
+            ]
+        }
+    }
 
 
 def sharding(

@@ -211,7 +211,56 @@ def test_texts_of_clients_end_no_comment() -> None:
     for name in WITH_COMMENTS:
         source = pipeline(model=evil)
         for line in text_of(source, name).splitlines():
-            assert "evil" not in line or line.startswith(("#", 'flavor = "x-evil-'))
+            assert "evil" not in line or line.startswith(("#", 'flavor = "REPLACE-x-evil-'))
     loaded = yaml.safe_load(text_of(pipeline(model=evil), "nemo-automodel-yaml"))
     assert loaded.keys() == {"distributed", "step_scheduler"}
     assert tomllib.loads(text_of(pipeline(model=evil), "torchtitan-toml"))["model"]
+
+
+def of_model(model: Mapping[str, Any] | str, layers: int = 32) -> Source:
+    halves = [layers // 2, layers // 2]
+    return pipeline({**TRAINING, "layers_per_stage": halves}, model=model)
+
+
+@pytest.mark.parametrize(
+    ("preset", "layers", "flavor"),
+    [("Llama-3-8B", 32, "8B"), ("Llama-3-70B", 80, "70B"), ("Llama-3-405B", 126, "405B")],
+)
+def test_llama_3_is_a_flavor_of_torchtitans(preset: str, layers: int, flavor: str) -> None:
+    # A flavor trains on sequences of any length.
+    for model in (preset, {"preset": preset, "sequence": 4096, "name": "ours"}):
+        source = of_model(model, layers)
+        assert tomllib.loads(text_of(source, "torchtitan-toml"))["model"]["flavor"] == flavor
+        assert "no such model" not in comments(source, "torchtitan-toml")
+        assert f"configuration of llama3 {flavor}." in comments(source, "torchtitan-config")
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"vocabulary": 32000}, "vocabulary is 32000, there 128256."),
+        ({"ffn_hidden_size": 11008}, "ffn_hidden_size is 11008, there 14336."),
+        ({"head_dim": 256}, "head_dim is 256, there 128."),
+        ({"kv_heads": 4}, "kv_heads is 4, there 8."),
+        ({"tied_embeddings": True}, "tied_embeddings is True, there False."),
+        ({"qk_norm": True}, "qk_norm is True, there False."),
+        ({"qkv_bias": True}, "qkv_bias is True, there False."),
+        ({"norm": "layernorm"}, "norm is layernorm, there rmsnorm."),
+        ({"preset": "Mistral-7B"}, "vocabulary is 32000, there 128256."),
+        (
+            {"preset": "Mixtral-8x7B"},
+            "vocabulary is 32000, there 128256; experts is 8, there 1; experts_per_token is 2, "
+            "there 1.",
+        ),
+    ],
+)  # fmt: skip
+def test_a_model_that_is_nearly_a_flavor_is_not_called_so(
+    changed: Mapping[str, Any], words: str
+) -> None:
+    source = of_model({"preset": "Llama-3-8B", "name": "8B", **changed})
+    flavor = tomllib.loads(text_of(source, "torchtitan-toml"))["model"]["flavor"]
+    assert flavor == "REPLACE-8B"
+    for name in ("torchtitan-toml", "torchtitan-config"):
+        assert f"The model is not torchtitan's llama3 8B: {words}" in comments(source, name)
+        assert "The model: 8B: 32 layers" in comments(source, name)
+    assert "configuration of llama3" not in comments(source, "torchtitan-config")

@@ -190,3 +190,30 @@ def test_what_no_scheduler_can_start_is_refused(name: str) -> None:
     for source in (measured(), replace(pipeline(), service=None)):
         with pytest.raises(CannotExport):
             export(source, name)
+
+
+OWN = ("http://127.0.0.1:8400", "http://localhost:8400", "http://[::1]:8400", "http://127.9.9.9")
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("service", OWN)
+def test_an_address_that_leads_a_pod_to_itself_has_to_be_replaced(name: str, service: str) -> None:
+    source = replace(pipeline(), service=service)
+    text = export(source, name)[1]
+    for pod in pods(source, name):
+        (fetching,) = pod["initContainers"]
+        assert values(fetching)["LOADMASTER_SERVER"].startswith("REPLACE-")
+    head = text.partition("apiVersion")[0].replace("\n#  ", "")
+    assert "`--server ADDRESS`, the one by which pods reach the service" in head
+    assert service not in text
+    assert "loopback" not in export(pipeline(), name)[1]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_kubernetes_changes_nothing_in_commands(name: str) -> None:
+    """It makes one dollar sign of two, and puts a variable of the container for $(NAME)."""
+    for pod in pods(pipeline(), name):
+        for container in (*pod["initContainers"], *pod["containers"]):
+            for text in (*container.get("command", ()), *container.get("args", ())):
+                assert "$$" not in text
+                assert not [each for each in values(container) if f"$({each})" in text]

@@ -3,7 +3,8 @@
 TOML, YAML, JSON and Python are read wherever the tests run. Each framework's own parser reads its
 file where the framework is installed: `pip install -e .[frameworks,test]`, best in an environment
 apart, and `pip install --no-deps nemo-automodel==0.7.0`, which wants an older transformers. What is
-not installed is skipped. Of Megatron-LM only megatron-core is a package, its arguments are not.
+not installed is skipped. Megatron-LM's arguments come with megatron-core from 0.19 on, which wants
+Python 3.12; with an older one the layout and the modules to offload are read.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import json
 import shlex
 import subprocess
 import tomllib
+from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -143,6 +145,74 @@ def test_torchtitan_reads_its_toml(name: str, tmp_path: Path) -> None:
         config.training.global_batch_size
         == tomllib.loads(Path(path).read_text())["training"]["global_batch_size"]
     )
+
+
+GPT = {
+    **MODEL,
+    "kv_heads": 8,
+    "gated": False,
+    "position_embeddings": "learned",
+    "norm": "layernorm",
+}
+MEGATRON = {
+    **MORE,
+    "offloads": pipeline(offloads=2),
+    "experts": pipeline(
+        {**TRAINING, "expert_parallel": 2, "zero_stage": 0, "optimizer": "sgd_momentum"},
+        model=answers.MOE,
+    ),
+    "learned positions": pipeline(model=GPT),
+}
+
+
+class Hopper:
+    """What PyTorch says of a GPU, as far as Megatron-LM asks."""
+
+    major, minor = 9, 0
+
+
+def megatrons(
+    text: str, ranks: int, monkeypatch: pytest.MonkeyPatch, others: Sequence[str] = ()
+) -> Any:
+    """What Megatron-LM's own parser and checks make of a script, and of people's other arguments,
+    on so many GPUs."""
+    torch = pytest.importorskip("torch")
+    module = pytest.importorskip("megatron.training.arguments", exc_type=ImportError)
+    for line in text.splitlines():
+        if line.startswith("export "):
+            monkeypatch.setenv(*line.removeprefix("export ").split("=", 1))
+    monkeypatch.setenv("WORLD_SIZE", str(ranks))
+    monkeypatch.setattr("sys.argv", ["pretrain_gpt.py", *arguments(text), *others])
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: Hopper)
+    args = module.parse_args()
+    module.validate_args(args)
+    return args
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("name", MEGATRON)
+def test_megatron_lm_reads_its_arguments(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = MEGATRON[name]
+    assert source.request is not None
+    asked = source.request["training"]
+    split = asked["tensor_parallel"] * asked["pipeline_parallel"] * asked.get("context_parallel", 1)
+    args = megatrons(export(source, "megatron-args")[1], split * 2, monkeypatch)
+    assert args.data_parallel_size == 2
+    assert args.num_layers == (32 if name == "llama" else 8)
+    assert args.sequence_parallel == (asked["tensor_parallel"] > 1)
+    assert args.virtual_pipeline_model_parallel_size == (2 if name == "looped" else None)
+    assert args.fine_grained_activation_offloading == (name == "offloads")
+    assert args.num_experts == (4 if name == "experts" else None)
+    assert args.use_megatron_fsdp == (asked.get("zero_stage", 0) > 1)
+
+
+@pytest.mark.torch
+def test_megatron_lm_reads_the_flags_of_a_sharding_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    others = "--num-layers 2 --hidden-size 256 --num-attention-heads 8 --micro-batch-size 8"
+    positions = "--seq-length 128 --max-position-embeddings 128"
+    text = export(sharding(), "megatron-flags")[1]
+    args = megatrons(text, 4, monkeypatch, [*others.split(), *positions.split()])
+    assert (args.tensor_model_parallel_size, args.data_parallel_size) == (4, 1)
 
 
 @pytest.mark.torch

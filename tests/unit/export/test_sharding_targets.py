@@ -17,7 +17,7 @@ from planner.sharding.operators.registry import rules_of
 from planner.sharding.request import resolve_request
 from planner.sharding.settings import rule_options
 from planner.sharding.strategies import strategies_of
-from tests.unit.export.answers import BY_COLUMNS_AND_ROWS, MOE, sharding
+from tests.unit.export.answers import BY_COLUMNS_AND_ROWS, MOE, sharding, training
 
 TARGETS = ("dtensor-json", "megatron-flags", "deepspeed-autotp", "transformers-tp-plan")
 NAMES = ("qkv", "proj", "fc1", "fc2")
@@ -257,3 +257,22 @@ def test_stages_that_differ_are_refused(name: str) -> None:
     assert export(same, name)[1].replace("8 devices", "4 devices") == export(source, name)[1]
     differ = replace(same, answer={"stages": [one, other]})
     assert "stages: 1" in refusal(differ, name)
+
+
+@pytest.mark.parametrize("name", ["dtensor-json", "deepspeed-autotp", "transformers-tp-plan"])
+def test_a_training_plan_has_the_split_of_its_tensor_groups(name: str) -> None:
+    text = export(training(), name)[1]
+    # The split of a layer on two GPUs, for all layers.
+    assert "self_attn" in text
+    assert {
+        "dtensor-json": '"sizes": [\n      2\n    ]',
+        "deepspeed-autotp": '"autotp_size": 2',
+        "transformers-tp-plan": '"tensor_parallel_size": 2',
+    }[name] in text
+
+
+def test_a_training_plan_without_a_split_says_why() -> None:
+    assert "Not solved yet." in refusal(training(solved=False), "dtensor-json")
+    older = training()
+    older.answer["best"].update(sharding=None, left_out={})
+    assert "does not say why" in refusal(older, "transformers-tp-plan")

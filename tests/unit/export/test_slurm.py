@@ -195,6 +195,20 @@ def test_no_text_of_a_client_is_executed(tmp_path: Path) -> None:
     assert "hostile" not in before_code
 
 
+def test_an_address_that_leads_nodes_to_themselves_is_warned_of(tmp_path: Path) -> None:
+    source = replace(pipeline(), service="http://127.0.0.1:8400")
+    assert "LOADMASTER_SERVER in the environment of sbatch" in comments_of(source)
+    assert "`--server ADDRESS`" in comments_of(source)
+    done = submit(Cluster.at(tmp_path, source), source)
+    assert "warning: http://127.0.0.1:8400 leads each node to itself" in done.stderr
+    assert "loopback" not in comments_of(pipeline())
+    assert "warning:" not in script_of(pipeline())
+
+
+def comments_of(source: Source) -> str:
+    return script_of(source).replace("\n#  ", "")
+
+
 def refusal(source: Source) -> str:
     with pytest.raises(CannotExport) as raised:
         export(source, "slurm")

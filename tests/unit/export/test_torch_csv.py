@@ -85,6 +85,8 @@ def test_a_right_table_is_read() -> None:
         (TWO_RANKS.replace("0F1", "F1"), 0, "F1", "no operation"),
         (TWO_RANKS.replace("0F1", "(0F1;0B0)OVERLAP_F_B"), 0, "(0F1;0B0)OVERLAP_F_B", "no op"),
         (TWO_RANKS.replace("0F1", "0F1,0O0"), 0, "0O0", "torch-schedule"),
+        (TWO_RANKS.replace("0F1", f"{'1' * 5000}F1"), 0, f"{'1' * 40}…", "no operation"),
+        (TWO_RANKS + "0" * 200_000, None, None, "cannot be read"),
         (TWO_RANKS.replace("0F1", "0UNSHARD0"), 0, "0UNSHARD0", "no computation"),
         (TWO_RANKS.replace("0F1", "1F1"), 1, "1F0", "stage 1 is on rank 0"),
         (TWO_RANKS + "\r\n", 2, None, "runs nothing"),
@@ -157,3 +159,39 @@ def test_every_schedule_in_fixed_order_is_written_under_its_own_numbers(
         for cell in order:
             split = problem.stages[cell.stage].has_weight_op(cell.micro_batch)
             assert cell.kind in ("FIW" if split else "FB")
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [
+        ("op", None, "one of F, B, W, O, R"),
+        ("op", "I", "one of F, B, W, O, R"),
+        ("op", "", "one of F, B, W, O, R"),
+        ("op", ["F"], "one of F, B, W, O, R"),
+        ("stage", 2, "has 0 to 1"),
+        ("stage", -1, "whole number"),
+        ("stage", 1.0, "whole number"),
+        ("stage", "0", "whole number"),
+        ("micro_batch", 2, "has 0 to 1"),
+        ("micro_batch", 0.5, "whole number"),
+        ("micro_batch", None, "whole number"),
+        ("micro_batch", True, "whole number"),
+        ("start_ns", float("nan"), "whole number"),
+        ("start_ns", "x", "whole number"),
+        ("end_ns", 0, "no earlier end"),
+    ],
+)
+@pytest.mark.parametrize("name", ["torch-csv", "torch-schedule"])
+def test_what_is_no_operation_is_named(name: str, field: str, value: Any, words: str) -> None:
+    part = out_of_order()
+    part["schedule"]["ops"][2][field] = value
+    with pytest.raises(CannotExport, match=rf"^ops\.2\.{field} cannot be .*{words}"):
+        written(part, name)
+
+
+@pytest.mark.parametrize("name", ["torch-csv", "torch-schedule"])
+def test_an_entry_that_is_no_object_is_named(name: str) -> None:
+    part = out_of_order()
+    part["schedule"]["ops"][3] = None
+    with pytest.raises(CannotExport, match="ops.3 cannot be None"):
+        written(part, name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections import defaultdict
 from random import Random
@@ -124,7 +125,7 @@ PART: dict[str, Any] = {
         "peak_memory_bytes": [8, 8],
         "waits": [
             {"op": "R", "stage": 0, "micro_batch": 0, "after": [
-                {"op": "B", "stage": 1, "micro_batch": 0}]},
+                {"op": "F", "stage": 1, "micro_batch": 0}]},
         ],
     },
 }  # fmt: skip
@@ -142,7 +143,7 @@ def test_the_document_has_orders_waits_and_peaks() -> None:
             {
                 "actions": ["0F0", "0O0", "0R0", "0I0", "0W0"],
                 # The link's other device comes before, and so does what the schedule says.
-                "after": {"0R0": ["1R0", "1I0"]},
+                "after": {"0R0": ["1F0", "1R0"]},
                 "peak_bytes": 8,
                 "peak_bytes_in_turn": 8,
             },
@@ -160,3 +161,48 @@ def test_without_waits_a_schedule_with_offloads_is_not_safe() -> None:
     schedule = {key: value for key, value in PART["schedule"].items() if key != "waits"}
     with pytest.raises(CannotExport, match="time_limit_s"):
         export(Source("pipeline", {**PART, "schedule": schedule}), "torch-schedule")
+
+
+Ops = list[dict[str, Any]]
+
+
+def moved(ops: Ops, kind: str, start_ns: int) -> None:
+    """Start an operation of the first stage at another time."""
+    own = next(own for own in ops if (own["op"], own["stage"]) == (kind, 0))
+    own |= {"start_ns": start_ns, "end_ns": start_ns + 4}
+
+
+def without(ops: Ops, *kinds: str) -> None:
+    ops[:] = [own for own in ops if own["stage"] or own["op"] not in kinds]
+
+
+@pytest.mark.parametrize(
+    ("change", "cell", "words"),
+    [
+        (lambda ops: moved(ops, "R", 9), "0R0", "comes before 0O0"),
+        (lambda ops: without(ops, "R"), "0O0", "never reloaded.*Add 0R0"),
+        (lambda ops: without(ops, "O"), "0R0", "never offloaded.*Add 0O0"),
+        (lambda ops: ops.append(op("O", 0, 15, 19)), "0O0", "twice"),
+        (lambda ops: ops.append(op("R", 0, 33, 37)), "0R0", "twice"),
+        (lambda ops: moved(ops, "R", 49), "0I0", "comes before 0R0"),
+        (lambda ops: moved(ops, "O", 0) or ops.insert(0, ops.pop(1)), "0O0", "comes before 0F0"),
+        (lambda ops: moved(ops, "F", 21) or moved(ops, "O", 26), "1F0", "comes before 0F0"),
+    ],
+    ids=[
+        *("R before O", "O without R", "R without O", "O twice", "R twice", "R after its backward"),
+        *("O before F", "F before the F that it needs"),
+    ],
+)
+def test_a_schedule_that_moves_wrongly_is_refused(change: Any, cell: str, words: str) -> None:
+    part = copy.deepcopy(PART)
+    change(part["schedule"]["ops"])
+    with pytest.raises(CannotExport, match=f"rank {cell[0]}, cell '{cell}': .*{words}"):
+        export(Source("pipeline", part), "torch-schedule")
+
+
+def test_a_wait_for_what_comes_later_is_refused() -> None:
+    part = copy.deepcopy(PART)
+    (wait,) = part["schedule"]["waits"]
+    wait["after"] = [{"op": "W", "stage": 0, "micro_batch": 0}]
+    with pytest.raises(CannotExport, match="cell '0R0': comes before 0W0"):
+        export(Source("pipeline", part), "torch-schedule")

@@ -18,6 +18,7 @@ from planner.pipeline.feasibility.decide import find_infeasibility
 from planner.pipeline.problem import Duplex, MicroBatchOrder, PipelineProblem
 from planner.pipeline.schedule import Schedule, TimedOp
 from planner.pipeline.verify import verify
+from planner.pipeline.verify_arrays import is_valid
 from tests import referee
 from tests.problems import problems
 from tests.random_schedules import random_schedule
@@ -98,6 +99,7 @@ def assert_judged_alike(problem: PipelineProblem, schedule: Schedule) -> None:
     expected, _ = referee.check(problem_to_document(problem), schedule.to_document(None))
     event("valid" if not expected else "refused")
     assert bool(violations) == bool(expected), (violations, expected)
+    assert is_valid(problem, schedule) == (not expected)
 
 
 @settings(max_examples=80, deadline=None)

@@ -6,6 +6,8 @@ export const common = {
   jobs: "Jobs",
   newPlan: "New plan",
   compare: "Compare",
+  runs: "Runs",
+  diagnose: "Diagnose",
   language: "Language",
   theme: "Colours",
   themes: { system: "As the system", light: "Light", dark: "Dark" },

@@ -1,11 +1,13 @@
 export { common } from "./common";
 export { compare } from "./compare";
+export { diagnosis } from "./diagnosis";
 export { form } from "./form";
 export { gantt } from "./gantt";
 export { job } from "./job";
 export { jobs } from "./jobs";
 export { pipeline } from "./pipeline";
 export { report } from "./report";
+export { runs } from "./runs";
 export { service } from "./service";
 export { sharding } from "./sharding";
 export { training } from "./training";

@@ -92,7 +92,7 @@ export const jobs = {
     explanations: {
       connecting: "The service is asked; until it answers, what is shown may be out of date.",
       live: "News appear as they happen.",
-      polling: "The service is asked every few seconds; a stream is tried again.",
+      polling: "The service is asked every few seconds.",
       paused: "Nothing is asked for while the page is out of sight.",
       refused: "The service asks for a key.",
     },

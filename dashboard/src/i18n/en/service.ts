@@ -58,6 +58,7 @@ export const service = {
       other_limit: "the same work under other memory limits",
       nearest_profile: "the most similar problem",
       verification: "the verification of a training plan",
+      running_plan: "the plan that a training run runs",
     },
     status: {
       optimal: "optimal",

@@ -8,6 +8,8 @@ export const common: typeof english = {
   jobs: "作业",
   newPlan: "新建计划",
   compare: "比较",
+  runs: "训练运行",
+  diagnose: "诊断",
   language: "语言",
   theme: "配色",
   themes: { system: "跟随系统", light: "浅色", dark: "深色" },

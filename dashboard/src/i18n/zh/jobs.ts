@@ -90,7 +90,7 @@ export const jobs: typeof english = {
     explanations: {
       connecting: "正在询问服务;在它答复之前,所示内容可能已过时。",
       live: "消息实时显示。",
-      polling: "每隔几秒询问一次服务,并会再次尝试事件流。",
+      polling: "每隔几秒询问一次服务。",
       paused: "页面不可见时不会发送请求。",
       refused: "服务需要密钥。",
     },

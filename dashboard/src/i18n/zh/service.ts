@@ -56,6 +56,7 @@ export const service: typeof english = {
       other_limit: "显存上限不同的同一问题",
       nearest_profile: "最相似的问题",
       verification: "训练方案的验证",
+      running_plan: "训练运行正在使用的计划",
     },
     status: {
       optimal: "最优",

@@ -72,9 +72,61 @@ def test_a_stream_that_was_cut_off_goes_on_after_its_last_event() -> None:
     service.streams(EVENTS, ("state", "1-0-a", RUNNING))
     service.streams(EVENTS, ("state", "3-0-b", RUNNING), ("reconnect", "3-0-b", {"reason": "x"}))
     service.streams(EVENTS, ("state", "4-0-c", DONE))
+    service.on("GET", JOB, RUNNING)
     assert states(service) == ["running", "running", "succeeded"]
-    last = [request.headers.get("last-event-id") for request in service.requests]
+    streams = [request for request in service.requests if request.url.path == EVENTS]
+    last = [request.headers.get("last-event-id") for request in streams]
     assert last == [None, "1-0-a", "3-0-b"]
+
+
+def test_the_end_is_seen_where_a_stream_ends_before_it_says_so() -> None:
+    service = FakeService()
+    service.streams(EVENTS)
+    service.on("GET", JOB, DONE)
+    assert states(service) == ["succeeded"]
+    assert [request.url.path for request in service.requests] == [EVENTS, JOB]
+
+
+@pytest.mark.parametrize("events", [(), (("state", "1-0-a", RUNNING),)])
+def test_streams_that_end_at_once_are_few_and_then_it_is_polled(
+    monkeypatch: pytest.MonkeyPatch, events: tuple[tuple[str, str, Any], ...]
+) -> None:
+    monkeypatch.setattr(following, "FIRST_POLL_S", 0.001)
+    service = FakeService()
+    service.streams(EVENTS, *events)
+    service.on("GET", JOB, *[RUNNING] * 9, DONE)
+    told = states(service)
+    assert told[0] == "running"
+    assert told[-1] == "succeeded"
+    paths = [request.url.path for request in service.requests]
+    assert paths == [EVENTS, JOB] * 3 + [JOB] * 7
+
+
+def test_pauses_grow_where_streams_end_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(following, "FIRST_POLL_S", 0.1)
+    steps = follow_job("j1", Deadline(None, Clock(step_s=0.0)))
+    answer = httpx.Response(200, json=RUNNING, headers=VERSION)
+    pauses: list[float] = []
+    step = next(steps)
+    while len(pauses) < 2:
+        if isinstance(step, Sleep):
+            pauses.append(step.seconds)
+        step = steps.send(answer if isinstance(step, Send) else None)
+    assert 0.2 <= pauses[0] <= 0.4 <= pauses[1] <= 0.8
+
+
+def test_streams_that_last_are_followed_however_often_they_end() -> None:
+    clock = Clock(step_s=0.0)
+    steps = follow_job("j1", Deadline(None, clock))
+    answer = httpx.Response(200, json=RUNNING, headers=VERSION)
+    asked: list[type] = []
+    step = next(steps)
+    while len(asked) < 40:
+        if isinstance(step, Listen | Send):
+            asked.append(type(step))
+        clock.now += 10.0 if isinstance(step, Next) else 0.0
+        step = steps.send(answer if isinstance(step, Send) else None)
+    assert asked == [Listen, Send] * 20
 
 
 @pytest.mark.parametrize(

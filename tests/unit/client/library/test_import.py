@@ -44,6 +44,12 @@ def test_a_remote_planner_loads_no_planner(name: str) -> None:
     assert not packages & set(HEAVY)
 
 
+def test_following_a_run_loads_no_planner() -> None:
+    packages = loaded("from client import Run\nRun.join('r', rank=0, server='http://127.0.0.1:1')")
+    assert "httpx" in packages
+    assert not packages & set(HEAVY)
+
+
 def test_a_picture_loads_the_module_that_draws_it_only() -> None:
     program = (
         "from client import PipelineSchedule\n"

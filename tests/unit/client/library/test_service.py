@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import httpx
 import pytest
 
 from client.errors import ApiError, InputError, ServiceUnreachable
+from client.library.async_service import AsyncService
 from client.library.retries import NO_RETRIES
 from client.library.service import Service
 from tests.unit.client.fake_service import FakeService, job, problem
@@ -129,3 +132,22 @@ def test_jobs_end_with_the_last_page() -> None:
     service.on("GET", "/v1/jobs", {"jobs": [job("queued")], "next_cursor": None})
     with client_of(service) as client:
         assert len(list(client.jobs(limit=5))) == 1
+
+
+def test_what_is_closed_says_so() -> None:
+    transport = FakeService().transport
+    service = Service(transport=transport)
+    service.close()
+    for ask in (lambda: service.status("j1"), lambda: list(service.follow("j1"))):
+        with pytest.raises(InputError, match="planner: is closed. Make another one."):
+            ask()
+
+    async def asynchronously() -> None:
+        service = AsyncService(transport=httpx.MockTransport(transport.handler))
+        await service.aclose()
+        with pytest.raises(InputError, match="planner: is closed. Make another one."):
+            await service.status("j1")
+        with pytest.raises(InputError, match="planner: is closed. Make another one."):
+            _ = [status async for status in service.follow("j1")]
+
+    asyncio.run(asynchronously())

@@ -48,7 +48,46 @@ MIXES: dict[str, dict[str, str]] = {
     # Weights split both ways, and a layer's two projections with different meshes.
     "row and column": {"qkv": "d1-r2-c2", "proj": "d2-r1-c2", "fc1": "d2-r2-c1", "fc2": "d1-r2-c2"},
 }
+FUSED = {
+    "graph": {
+        "inputs": [{"name": "x", "shape": [4, 6, 16], "dtype": "fp64"}],
+        "operators": [
+            {
+                "name": "gate_up",
+                "kind": "linear",
+                "inputs": ["x"],
+                "outputs": [{"name": "a", "shape": [4, 6, 64], "dtype": "fp64"}],
+                "parameters": [
+                    {"name": "weight", "shape": [16, 64]},
+                    {"name": "bias", "shape": [64]},
+                ],
+                "attributes": {"column_units": 32},
+            },
+            {
+                "name": "glu",
+                "kind": "glu",
+                "inputs": ["a"],
+                "outputs": [{"name": "b", "shape": [4, 6, 32], "dtype": "fp64"}],
+                "attributes": {"packing": "blocks"},
+            },
+            {
+                "name": "down",
+                "kind": "linear",
+                "inputs": ["b"],
+                "outputs": [{"name": "y", "shape": [4, 6, 16], "dtype": "fp64"}],
+                "parameters": [
+                    {"name": "weight", "shape": [32, 16]},
+                    {"name": "bias", "shape": [16]},
+                ],
+            },
+        ],
+    },
+    "devices": PROCESSES,
+}
+FUSED_TP4 = {"gate_up": "d1-r1-c4", "glu": "d1-r1-c4", "down": "d1-r4-c1"}
 SHAPES = {
+    "written": {"self_attn.q_proj.weight": [8, 16]},
+    "fused": {"gate_up.weight": [16, 16], "gate_up.bias": [16], "down.weight": [16, 8]},
     "tp4": {"self_attn.q_proj.weight": [4, 16], "self_attn.out_proj.weight": [16, 4]},
     "dp4": {"self_attn.q_proj.weight": [16, 16], "fc2.weight": [16, 32]},
     "dp2-tp2": {"fc1.weight": [16, 16], "fc2.weight": [16, 16]},
@@ -78,11 +117,13 @@ def test_split_layers_compute_what_the_whole_layer_does(tmp_path: Path) -> None:
 
     from tests.unit.client.torch_sharding import toy
 
-    plans = {name: plan_of(strategies) for name, strategies in MIXES.items()}
+    plans = {name: ("layer", plan_of(strategies)) for name, strategies in MIXES.items()}
+    plans["written"] = ("written", plan_of(MIXES["dp2-tp2"]))
+    plans["fused"] = ("fused", plan_of(FUSED_TP4, FUSED))
     spawn(toy.run, (PROCESSES, str(tmp_path), plans), nprocs=PROCESSES)
     for rank in range(PROCESSES):
         found = json.loads((tmp_path / f"{rank}.json").read_text())
-        for name in MIXES:
+        for name in plans:
             assert max(found[name]["differences"].values()) <= 1e-12, (name, found[name])
             assert SHAPES[name].items() <= found[name]["parts"].items()
             # What an optimizer takes: the gradient of the part that the process has.

@@ -1,4 +1,8 @@
-"""A transformer layer of PyTorch modules named as in OPT, and processes that run it split."""
+"""A transformer layer of PyTorch modules named as in OPT, and processes that run it split.
+
+As models of transformers do, it makes tensors of its own while it runs, works out angles of
+positions from a buffer, and has weights that no plan knows.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +18,7 @@ from torch import nn
 from client.torch_sharding import apply_plan, device_mesh
 
 HIDDEN, HEADS, FEED_FORWARD, BATCH, SEQUENCE = 16, 4, 32, 4, 6
-ATTENTION = "model.decoder.layers.*.self_attn.core"
 Results = dict[str, torch.Tensor]
-
-
-class Core(nn.Module):
-    def forward(self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
-        return nn.functional.scaled_dot_product_attention(query, key, value, is_causal=True)
 
 
 class Attention(nn.Module):
@@ -28,13 +26,31 @@ class Attention(nn.Module):
         super().__init__()
         for name in ("q_proj", "k_proj", "v_proj", "out_proj"):
             self.add_module(name, nn.Linear(HIDDEN, HIDDEN))
-        self.core = Core()
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
+    def forward(self, x: torch.Tensor, angles: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         parts = (self.q_proj(x), self.k_proj(x), self.v_proj(x))
         heads = (part.view(*part.shape[:2], HEADS, -1).transpose(1, 2) for part in parts)
-        mixed = self.core(*heads).transpose(1, 2)
-        return self.out_proj(mixed.reshape(*mixed.shape[:2], HIDDEN))
+        query, key, value = heads
+        query, key = query * angles.cos(), key * angles.sin()
+        if self.training:
+            mixed = nn.functional.scaled_dot_product_attention(query, key, value, mask)
+        else:
+            scores = query @ key.transpose(-1, -2) * query.shape[-1] ** -0.5
+            mixed = scores.masked_fill(~mask, -torch.inf).softmax(-1) @ value
+        return self.out_proj(mixed.transpose(1, 2).reshape(*x.shape[:2], HIDDEN))
+
+
+class Gain(nn.Module):
+    """Weights that are in no plan, for which a model may use any of PyTorch's operators."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.linspace(0.5, 1.5, HIDDEN))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        assert type(x) is torch.Tensor
+        assert x.shape == (BATCH, SEQUENCE, HIDDEN)
+        return x * self.weight
 
 
 class Layer(nn.Module):
@@ -46,8 +62,8 @@ class Layer(nn.Module):
         self.fc1 = nn.Linear(HIDDEN, FEED_FORWARD)
         self.fc2 = nn.Linear(FEED_FORWARD, HIDDEN)
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        x = x + self.self_attn(self.self_attn_layer_norm(x))
+    def forward(self, x: torch.Tensor, angles: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        x = x + self.self_attn(self.self_attn_layer_norm(x), angles, mask)
         return x + self.fc2(nn.functional.gelu(self.fc1(self.final_layer_norm(x))))
 
 
@@ -59,15 +75,44 @@ class Toy(nn.Module):
         self.model = nn.Module()
         self.model.decoder = nn.Module()
         self.model.decoder.layers = nn.ModuleList([Layer()])
+        self.gain = Gain()
+        self.register_buffer("frequencies", torch.linspace(0.1, 1.0, HIDDEN // HEADS))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.model.decoder.layers[0](x)
+        positions = torch.arange(x.shape[1], dtype=torch.float64)[None, None, :, None]
+        angles = positions * self.frequencies
+        mask = torch.ones(x.shape[0], 1, x.shape[1], x.shape[1], dtype=torch.bool).tril()
+        return self.gain(self.model.decoder.layers[0](x, angles, mask))
 
 
-def make() -> tuple[Toy, torch.Tensor, torch.Tensor]:
-    """The same layer, input and output gradient in every process."""
+class Fused(nn.Module):
+    """A gated feed-forward whose two projections are one, as in Phi-3."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate_up = nn.Linear(HIDDEN, 2 * FEED_FORWARD)
+        self.down = nn.Linear(FEED_FORWARD, HIDDEN)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        gate, up = self.gate_up(x).chunk(2, dim=-1)
+        return x + self.down(nn.functional.silu(gate) * up)
+
+
+class Written(Toy):
+    """With attention written out."""
+
+    def train(self, mode: bool = True) -> Written:
+        super().train(False)
+        return self
+
+
+MODELS: dict[str, type[nn.Module]] = {"layer": Toy, "written": Written, "fused": Fused}
+
+
+def make(kind: str) -> tuple[nn.Module, torch.Tensor, torch.Tensor]:
+    """The same model, input and output gradient in every process."""
     torch.manual_seed(0)
-    model = Toy().to(torch.float64)
+    model = MODELS[kind]().to(torch.float64).train()
     shape = (BATCH, SEQUENCE, HIDDEN)
     x = torch.randn(shape, dtype=torch.float64, requires_grad=True)
     return model, x, torch.randn(shape, dtype=torch.float64)
@@ -78,7 +123,7 @@ def whole(tensor: Any) -> torch.Tensor:
     return (tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor).detach().clone()
 
 
-def results(model: Toy, x: torch.Tensor, output_gradient: torch.Tensor) -> Results:
+def results(model: nn.Module, x: torch.Tensor, output_gradient: torch.Tensor) -> Results:
     """The output and every gradient after two passes, whose gradients add up."""
     for _ in range(2):
         y = model(x)
@@ -92,9 +137,9 @@ def results(model: Toy, x: torch.Tensor, output_gradient: torch.Tensor) -> Resul
     return {"output": whole(y), "input": whole(x.grad), **gradients}
 
 
-def run(rank: int, processes: int, folder: str, plans: dict[str, str]) -> None:
-    """One process: each plan in turn; what differs from the whole layer, and the sizes of weights'
-    parts, go to a file."""
+def run(rank: int, processes: int, folder: str, plans: dict[str, tuple[str, str]]) -> None:
+    """One process: each plan of a model in turn. What differs from the whole, and the sizes of
+    weights' parts, go to a file."""
     torch.set_num_threads(1)
     dist.init_process_group(
         "gloo",
@@ -103,14 +148,14 @@ def run(rank: int, processes: int, folder: str, plans: dict[str, str]) -> None:
         world_size=processes,
         timeout=timedelta(seconds=60),
     )
-    expected = results(*make())
     found = {}
-    for name, text in plans.items():
+    for name, (kind, text) in plans.items():
         plan = json.loads(text)
-        model, x, output_gradient = make()
-        apply_plan(model, plan, device_mesh(plan, "cpu"), attention=[ATTENTION])
+        expected = results(*make(kind))
+        model, x, output_gradient = make(kind)
+        apply_plan(model, plan, device_mesh(plan, "cpu"))
         got = results(model, x, output_gradient)
-        layer = model.model.decoder.layers[0]
+        layer = model.model.decoder.layers[0] if isinstance(model, Toy) else model
         found[name] = {
             "differences": {key: float((got[key] - expected[key]).abs().max()) for key in expected},
             "parts": {

@@ -97,7 +97,7 @@ plan_file() {
 fetch() {
   plan_file "$1"
   job=01234567-89ab-cdef-0123-456789abcdef
-  part=$LOADMASTER_PLAN_DIR/.$file.${SLURM_JOB_ID:-$$}
+  part=$LOADMASTER_PLAN_DIR/.$file.${SLURM_JOB_ID:-part}
   { [ -z "${LOADMASTER_API_KEY:-}" ] ||
     printf 'Authorization: Bearer %s\n' "$LOADMASTER_API_KEY"; } |
     curl --fail --silent --show-error --retry 8 --retry-connrefused --max-time 120 \

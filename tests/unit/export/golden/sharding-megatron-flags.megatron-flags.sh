@@ -6,6 +6,7 @@
 # - ln2 (rms_norm, d4-r1-c1): Megatron-LM splits it in its own way.
 # - final_norm (rms_norm, d4-r1-c1): Megatron-LM splits it in its own way.
 # - head (linear, d4-r1-c1): Megatron-LM splits it in its own way.
+export CUDA_DEVICE_MAX_CONNECTIONS=1
 LOADMASTER_ARGS=(
   --tensor-model-parallel-size 4
 )

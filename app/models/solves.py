@@ -1,7 +1,6 @@
-"""The tables. Instants (`*_at`, `*_until`) are whole milliseconds on the database's clock.
+"""Requests, the work that they wait for, and what the work reports on its way.
 
-A `Solve` is the work and a `Job` one request for it; many jobs may wait for one solve. The rows
-are the truth: whatever a queue or a process believes, only these states count.
+A `Solve` is the work and a `Job` one request for it; many jobs may wait for one solve.
 """
 
 from __future__ import annotations
@@ -9,33 +8,21 @@ from __future__ import annotations
 import math
 from enum import StrEnum
 
-from sqlalchemy import (
-    BigInteger,
-    CheckConstraint,
-    ForeignKey,
-    Index,
-    Integer,
-    MetaData,
-    String,
-    Text,
-    text,
-)
-from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+from sqlalchemy import BigInteger, CheckConstraint, ForeignKey, Index, Integer, String, Text, text
+from sqlalchemy.orm import Mapped, mapped_column
 
 from app.database import clock_ms
-
-SCHEMA_REVISION = "0006"
-"""The migration that these tables come from. Numbers of revisions grow."""
-DEFAULT_TENANT = "default"
-DEFAULT_PRIORITY = 5
-SHARED = ""
-"""The scope of solves whose answers all tenants share that have not opted out."""
-SHORT, LONG = "short", "long"
-"""The queues, by expected cost: workers take `long` only where they are told to."""
-PIPELINE, SHARDING, TRAINING = "pipeline", "sharding", "training"
-"""The kinds of a solve: a pipeline schedule, whose objective is in ns; a sharding plan, whose
-objective is in bytes; and a training plan, whose objective is the predicted step time in ns."""
-LOWEST_PRIORITY, HIGHEST_PRIORITY = 0, 9
+from app.models.base import (
+    DEFAULT_PRIORITY,
+    DEFAULT_TENANT,
+    HIGHEST_PRIORITY,
+    LONG,
+    LOWEST_PRIORITY,
+    SHARED,
+    SHORT,
+    Base,
+    listed,
+)
 
 
 class SolveState(StrEnum):
@@ -59,20 +46,15 @@ ANSWERED = (SolveState.SUCCEEDED, SolveState.INFEASIBLE)
 IN_FLIGHT = (SolveState.QUEUED, SolveState.RUNNING)
 OVER = tuple(state for state in SolveState if state.is_over)
 
-
-def _listed(states: tuple[StrEnum, ...]) -> str:
-    return ", ".join(f"'{state}'" for state in states)
-
-
-REUSABLE_CONDITION = f"reusable AND state IN ({_listed(IN_FLIGHT + ANSWERED)})"
+REUSABLE_CONDITION = f"reusable AND state IN ({listed(IN_FLIGHT + ANSWERED)})"
 CANCELLED_CONDITION = "cancelled_at IS NOT NULL"
 
 SOLVE_CHECKS = {
-    "state": f"state IN ({_listed(tuple(SolveState))})",
+    "state": f"state IN ({listed(tuple(SolveState))})",
     "lease_while_running": "(state = 'running') = (lease_until IS NOT NULL)",
-    "finished_when_over": f"(state IN ({_listed(OVER)})) = (finished_at IS NOT NULL)",
+    "finished_when_over": f"(state IN ({listed(OVER)})) = (finished_at IS NOT NULL)",
     "queued_is_not_stopping": "NOT (state = 'queued' AND stop_requested)",
-    "answer_has_result": f"state NOT IN ({_listed(ANSWERED)}) OR result IS NOT NULL",
+    "answer_has_result": f"state NOT IN ({listed(ANSWERED)}) OR result IS NOT NULL",
     "failure_has_error": "(state = 'failed') = (error IS NOT NULL)",
     "counters": "attempt >= 0 AND crashes >= 0 AND losses >= 0 AND spent_ms >= 0",
     "priority": f"priority BETWEEN {LOWEST_PRIORITY} AND {HIGHEST_PRIORITY}",
@@ -83,21 +65,6 @@ JOB_CHECKS = {
     "priority": f"priority BETWEEN {LOWEST_PRIORITY} AND {HIGHEST_PRIORITY}",
     "stop_means_cancelled": "NOT stops_solve OR cancelled_at IS NOT NULL",
 }
-
-
-class Base(DeclarativeBase):
-    """Base of all tables; constraints have names, so that migrations can speak of them."""
-
-    metadata = MetaData(
-        naming_convention={
-            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-            "ck": "ck_%(table_name)s_%(constraint_name)s",
-            "fk": "fk_%(table_name)s_%(column_0_name)s",
-            "pk": "pk_%(table_name)s",
-        }
-    )
-
 
 LARGEST_INTEGER = 2**63 - 1
 
@@ -271,137 +238,3 @@ class SolveEvent(Base):
     lower_bound: Mapped[int | None] = mapped_column(BigInteger)
     # Why a solve went back to the queue, for people.
     detail: Mapped[str | None] = mapped_column(String(200))
-
-
-class Tenant(Base):
-    """What one tenant may do. A tenant without a row has the settings' limits."""
-
-    __tablename__ = "tenants"
-
-    name: Mapped[str] = mapped_column(String(64), primary_key=True)
-    # Whether its requests are answered by, and answer, those of others that share.
-    shares_answers: Mapped[bool] = mapped_column(default=True)
-    # Null = as the settings say.
-    max_queued: Mapped[int | None] = mapped_column(Integer)
-    max_running: Mapped[int | None] = mapped_column(Integer)
-    requests_per_minute: Mapped[int | None] = mapped_column(Integer)
-    created_at: Mapped[int] = mapped_column(BigInteger, default=clock_ms())
-
-
-class ApiKey(Base):
-    """A key of a tenant. Its secret is not stored, only the SHA-256 of it."""
-
-    __tablename__ = "api_keys"
-
-    id: Mapped[str] = mapped_column(String(16), primary_key=True)
-    tenant: Mapped[str] = mapped_column(String(64), index=True)
-    name: Mapped[str] = mapped_column(String(200))
-    secret_hash: Mapped[str] = mapped_column(String(64))
-    # Words from `app.callers.Scope`, with spaces between.
-    scopes: Mapped[str] = mapped_column(String(64))
-    created_at: Mapped[int] = mapped_column(BigInteger, default=clock_ms())
-    expires_at: Mapped[int | None] = mapped_column(BigInteger)
-    revoked_at: Mapped[int | None] = mapped_column(BigInteger)
-    last_used_at: Mapped[int | None] = mapped_column(BigInteger)
-
-
-class AuditEntry(Base):
-    """Something that a person did and may be asked about: keys, limits, cancels, purges."""
-
-    __tablename__ = "audit_entries"
-    __table_args__ = (Index("ix_audit_entries_newest", "tenant", "at", "id"),)
-
-    id: Mapped[int] = mapped_column(
-        BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True
-    )
-    at: Mapped[int] = mapped_column(BigInteger, default=clock_ms())
-    tenant: Mapped[str] = mapped_column(String(64))
-    # The id of the key, or how else the person came in.
-    actor: Mapped[str] = mapped_column(String(64))
-    action: Mapped[str] = mapped_column(String(64))
-    target: Mapped[str | None] = mapped_column(String(200))
-    detail: Mapped[str | None] = mapped_column(Text)
-    request_id: Mapped[str | None] = mapped_column(String(64))
-
-
-class Batch(Base):
-    """Requests that were posted together to be compared."""
-
-    __tablename__ = "batches"
-    __table_args__ = (Index("ix_batches_newest", "tenant", "created_at", "id"),)
-
-    id: Mapped[str] = mapped_column(String(36), primary_key=True)
-    tenant: Mapped[str] = mapped_column(String(64), default=DEFAULT_TENANT)
-    name: Mapped[str | None] = mapped_column(String(200))
-    created_at: Mapped[int] = mapped_column(BigInteger, default=clock_ms())
-
-
-class BatchJob(Base):
-    """A job of a batch, in the order in which they were posted."""
-
-    __tablename__ = "batch_jobs"
-
-    batch_id: Mapped[str] = mapped_column(ForeignKey("batches.id"), primary_key=True)
-    position: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
-    job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id"), index=True)
-
-
-class IdempotencyKey(Base):
-    """The `Idempotency-Key` of a request that was taken on, and what came of it."""
-
-    __tablename__ = "idempotency_keys"
-
-    tenant: Mapped[str] = mapped_column(String(64), primary_key=True)
-    key: Mapped[str] = mapped_column(String(255), primary_key=True)
-    # Of address and body: the same key with another request is a mistake of the client.
-    request_hash: Mapped[str] = mapped_column(String(64))
-    # The job or batch that it made.
-    made_id: Mapped[str] = mapped_column(String(36))
-    created_at: Mapped[int] = mapped_column(BigInteger, default=clock_ms())
-
-
-class DeliveryState(StrEnum):
-    """pending -> delivered | failed; `waiting` until the job is over."""
-
-    WAITING = "waiting"
-    PENDING = "pending"
-    DELIVERED = "delivered"
-    FAILED = "failed"
-
-
-class Webhook(Base):
-    """An address that is told when a job is over, and how the telling goes."""
-
-    __tablename__ = "webhooks"
-    __table_args__ = (
-        CheckConstraint(f"state IN ({_listed(tuple(DeliveryState))})", name="state"),
-        Index("ix_webhooks_due", "state", "not_before"),
-    )
-
-    id: Mapped[str] = mapped_column(String(36), primary_key=True)
-    job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id"), index=True)
-    url: Mapped[str] = mapped_column(Text)
-    # Its scheme, host and port: few are tried at once of one origin.
-    origin: Mapped[str] = mapped_column(String(300))
-    # Signs what is sent (HMAC), so it cannot be stored as a hash. Null = the service's own.
-    secret: Mapped[str | None] = mapped_column(String(200), deferred=True, deferred_raiseload=True)
-    state: Mapped[str] = mapped_column(String(16), default=DeliveryState.WAITING)
-    attempts: Mapped[int] = mapped_column(Integer, default=0)
-    # Not tried before; whoever tries moves it on first, so that two never try at once.
-    not_before: Mapped[int] = mapped_column(BigInteger, default=0)
-    created_at: Mapped[int] = mapped_column(BigInteger, default=clock_ms())
-    finished_at: Mapped[int | None] = mapped_column(BigInteger)
-
-
-class WebhookAttempt(Base):
-    """One try to deliver: the delivery log."""
-
-    __tablename__ = "webhook_attempts"
-
-    webhook_id: Mapped[str] = mapped_column(ForeignKey("webhooks.id"), primary_key=True)
-    number: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
-    at: Mapped[int] = mapped_column(BigInteger, default=clock_ms())
-    duration_ms: Mapped[int] = mapped_column(Integer)
-    # The status that the receiver answered with, or else why there was none.
-    status: Mapped[int | None] = mapped_column(Integer)
-    error: Mapped[str | None] = mapped_column(String(200))

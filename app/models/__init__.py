@@ -1,0 +1,98 @@
+"""The tables. Instants (`*_at`, `*_until`) are whole milliseconds on the database's clock.
+
+The rows are the truth: whatever a queue or a process believes, only these states count.
+"""
+
+from app.models.base import (
+    DEFAULT_PRIORITY,
+    DEFAULT_TENANT,
+    HIGHEST_PRIORITY,
+    LONG,
+    LOWEST_PRIORITY,
+    PIPELINE,
+    SCHEMA_REVISION,
+    SHARDING,
+    SHARED,
+    SHORT,
+    TRAINING,
+    Base,
+)
+from app.models.batches import Batch, BatchJob, IdempotencyKey
+from app.models.calibrations import CalibrationVersion
+from app.models.runs import (
+    Run,
+    RunAck,
+    RunDocument,
+    RunEvent,
+    RunStatus,
+    RunTelemetry,
+    RunVersion,
+)
+from app.models.solves import (
+    ANSWERED,
+    CANCELLED_CONDITION,
+    IN_FLIGHT,
+    JOB_CHECKS,
+    LARGEST_INTEGER,
+    OVER,
+    REUSABLE_CONDITION,
+    SOLVE_CHECKS,
+    Job,
+    JobTag,
+    Solve,
+    SolveEvent,
+    SolveLogLine,
+    SolveState,
+    rounded_down,
+    rounded_up,
+)
+from app.models.tenants import ApiKey, AuditEntry, Tenant
+from app.models.webhooks import DeliveryState, Webhook, WebhookAttempt
+
+__all__ = [
+    "ANSWERED",
+    "CANCELLED_CONDITION",
+    "DEFAULT_PRIORITY",
+    "DEFAULT_TENANT",
+    "HIGHEST_PRIORITY",
+    "IN_FLIGHT",
+    "JOB_CHECKS",
+    "LARGEST_INTEGER",
+    "LONG",
+    "LOWEST_PRIORITY",
+    "OVER",
+    "PIPELINE",
+    "REUSABLE_CONDITION",
+    "SCHEMA_REVISION",
+    "SHARDING",
+    "SHARED",
+    "SHORT",
+    "SOLVE_CHECKS",
+    "TRAINING",
+    "ApiKey",
+    "AuditEntry",
+    "Base",
+    "Batch",
+    "BatchJob",
+    "CalibrationVersion",
+    "DeliveryState",
+    "IdempotencyKey",
+    "Job",
+    "JobTag",
+    "Run",
+    "RunAck",
+    "RunDocument",
+    "RunEvent",
+    "RunStatus",
+    "RunTelemetry",
+    "RunVersion",
+    "Solve",
+    "SolveEvent",
+    "SolveLogLine",
+    "SolveState",
+    "Tenant",
+    "Webhook",
+    "WebhookAttempt",
+    "rounded_down",
+    "rounded_up",
+]

@@ -1,0 +1,333 @@
+"""Training runs: what they report, and the plans that follow it."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from functools import partial
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
+from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import JSONResponse
+
+from app.dependencies import CallerDep, DeletingCaller, ReadCaller, ServicesDep, SubmitCaller
+from app.errors import (
+    BodyTooLarge,
+    DatabaseUnavailable,
+    IdempotencyKeyReused,
+    InvalidRequest,
+    LimitExceeded,
+    MalformedBody,
+    RunActive,
+    RunNotFound,
+    RunStopped,
+    RunWithoutPlan,
+    TooManyQueued,
+    TooManyRuns,
+    UnsupportedMediaType,
+    VersionNotFound,
+    VersionSuperseded,
+)
+from app.models import RunStatus
+from app.observability.context import bind
+from app.repositories.run_rows import RunRow
+from app.routes.answers import json_text
+from app.routes.conditional import (
+    NOT_MODIFIED,
+    PreconditionDep,
+    not_modified,
+    strong_tag,
+    tagged,
+    weak_tag,
+)
+from app.routes.submitting import MannerDep, body_of, replayed
+from app.routes.worked_out import worked_out
+from app.schemas.diagnoses import DiagnosisView
+from app.schemas.problems import problem_responses
+from app.schemas.requests import read_fields
+from app.schemas.runs import (
+    AckRequest,
+    AckTaken,
+    PlanAwaited,
+    PlanView,
+    ProposalsView,
+    RunAccepted,
+    RunItem,
+    RunPage,
+    RunView,
+    TelemetryTaken,
+)
+from app.services.runs.views import run_item
+from app.services.waiting import look_until, wanted_wait_s
+from planner.following.telemetry import MOST_STAGES, read_telemetry
+
+router = APIRouter(prefix="/v1/runs", tags=["runs"])
+
+READ_AT_ONCE_SAMPLES = 256
+"""Telemetry of more stages takes long enough to read to hold up other requests, and is read in a
+thread."""
+RETRY_AFTER_S = 2
+BODY = (MalformedBody, BodyTooLarge, UnsupportedMediaType, InvalidRequest)
+FOUND = problem_responses(RunNotFound, DatabaseUnavailable)
+Version = Annotated[int, Path(ge=1, le=2**31 - 1)]
+Brief = Annotated[bool, Query(description="Without `problem` and `schedule`.")]
+
+
+async def _run_id(run_id: str, _: CallerDep) -> str:
+    """Asks for the key first: without one, no address tells anything."""
+    try:
+        known = str(uuid.UUID(run_id))
+    except ValueError as error:
+        raise RunNotFound("A run's id is a UUID, and this is none.") from error
+    bind(run_id=known)
+    return known
+
+
+RunId = Annotated[str, Depends(_run_id)]
+
+
+@router.post(
+    "",
+    status_code=201,
+    response_model=RunAccepted,
+    openapi_extra=body_of("RunRequest"),
+    responses={
+        200: {
+            "model": dict[str, Any],
+            "description": "With `validate_only`: the resolved problem, its bounds and `follow`.",
+        },
+        **problem_responses(
+            *BODY,
+            LimitExceeded,
+            IdempotencyKeyReused,
+            TooManyQueued,
+            TooManyRuns,
+            DatabaseUnavailable,
+        ),
+    },
+)
+async def start_run(
+    request: Request, caller: SubmitCaller, services: ServicesDep, manner: MannerDep
+) -> Response:
+    """Follow a training run: plan it, and plan it afresh as it reports what it takes."""
+    body = await services.bodies.json_object(request, services.settings.max_body_bytes)
+    if manner.validate_only:
+        return JSONResponse(await run_in_threadpool(services.run_requests.preview, caller, body))
+    made = await run_in_threadpool(
+        services.run_requests.submit,
+        caller,
+        body,
+        fresh=manner.fresh,
+        idempotency_key=manner.idempotency_key,
+    )
+    accepted = await run_in_threadpool(services.runs.accepted, caller, made.id)
+    headers = {"Location": accepted.links.self}
+    response = JSONResponse(accepted.model_dump(mode="json"), status_code=201, headers=headers)
+    return replayed(response, made)
+
+
+@router.get("", responses=problem_responses(InvalidRequest, DatabaseUnavailable))
+def list_runs(
+    caller: ReadCaller,
+    services: ServicesDep,
+    state: RunStatus | None = None,
+    cursor: Annotated[str | None, Query(min_length=1, max_length=200)] = None,
+    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+) -> RunPage:
+    """Runs, newest first."""
+    return services.runs.page(caller, state, cursor, limit)
+
+
+@router.get("/{run_id}", response_model=RunView, responses={**NOT_MODIFIED, **FOUND})
+async def get_run(
+    request: Request,
+    run_id: RunId,
+    caller: ReadCaller,
+    services: ServicesDep,
+    known: PreconditionDep,
+) -> Response:
+    """A run: what its stages take, its versions, the solve in flight, and what has happened."""
+    row = await services.runs.poll(caller, run_id)
+    headers = tagged(
+        weak_tag(str((row.id, row.state, row.revision, row.newest_iteration, row.job_id)))
+    )
+    if known.holds(headers["ETag"]):
+        return not_modified(headers)
+    work = partial(services.runs.view, caller, run_id)
+    view = await worked_out(request, services.charts, work)
+    return json_text(view.model_dump_json(), headers)
+
+
+@router.patch(
+    "/{run_id}",
+    response_model=RunItem,
+    openapi_extra=body_of("RunChange"),
+    responses={**FOUND, **problem_responses(*BODY, LimitExceeded, RunStopped)},
+)
+async def change_run(
+    request: Request, run_id: RunId, caller: SubmitCaller, services: ServicesDep
+) -> Response:
+    """Change how a run is followed, or what is planned for it: another number of devices, other
+    memory limits. A plan for another shape is never swapped in: its ranks restart with it."""
+    body = await services.bodies.json_object(request, services.settings.max_body_bytes)
+    await run_in_threadpool(services.run_requests.change, caller, run_id, body)
+    row = await services.runs.poll(caller, run_id)
+    return JSONResponse(run_item(row).model_dump(mode="json"))
+
+
+@router.delete(
+    "/{run_id}",
+    response_model=RunItem,
+    responses={
+        204: {"description": "With `purge`: the run is no more."},
+        **problem_responses(RunNotFound, RunActive, DatabaseUnavailable),
+    },
+)
+def stop_run(
+    run_id: RunId, caller: DeletingCaller, services: ServicesDep, purge: bool = False
+) -> RunItem | Response:
+    """Follow the run no longer; what it has stays. With `purge` a stopped run is removed."""
+    if purge:
+        services.runs.purge(caller, run_id)
+        return Response(status_code=204)
+    return run_item(services.runs.stop(caller, run_id))
+
+
+@router.post(
+    "/{run_id}/telemetry",
+    response_model=TelemetryTaken,
+    openapi_extra=body_of("RunTelemetry"),
+    responses={**FOUND, **problem_responses(*BODY, RunStopped)},
+)
+async def post_telemetry(
+    request: Request, run_id: RunId, caller: SubmitCaller, services: ServicesDep
+) -> Response:
+    """Report what stages took in one iteration or in several.
+
+    Of what is reported twice the first is kept, and the order does not matter.
+    """
+    body = await services.bodies.json_object(request, services.settings.max_body_bytes)
+    if "iterations" in body or len(body.get("stages") or ()) > READ_AT_ONCE_SAMPLES:
+        samples = await run_in_threadpool(read_telemetry, body, MOST_STAGES)
+    else:
+        samples = read_telemetry(body, MOST_STAGES)
+    taken = await services.telemetry.store(caller, run_id, samples)
+    return json_text(json.dumps(taken.to_document()))
+
+
+@router.get(
+    "/{run_id}/plan",
+    response_model=PlanView,
+    responses={
+        202: {"model": PlanAwaited, "description": "There is no plan yet."},
+        **NOT_MODIFIED,
+        **FOUND,
+        **problem_responses(VersionNotFound),
+    },
+)
+async def get_run_plan(
+    run_id: RunId,
+    caller: ReadCaller,
+    services: ServicesDep,
+    known: PreconditionDep,
+    brief: Brief = False,
+    prefer: Annotated[
+        str | None,
+        Header(
+            description="`wait=N`: answer once something has changed from what `If-None-Match` "
+            "says, or without that once there is a plan; at the latest after N seconds."
+        ),
+    ] = None,
+) -> Response:
+    """The newest version of the plan."""
+    wait_s = wanted_wait_s(prefer, services.settings.max_wait_s)
+
+    def tag_of(row: RunRow) -> str:
+        standing = (row.newest_version, row.newest_state, row.apply_at_iteration)
+        return strong_tag(row.id, str((*standing, row.running_version, row.plan_changed_at, brief)))
+
+    def is_worth_telling(row: RunRow) -> bool:
+        if row.newest_version is None:
+            return not row.is_active
+        return not known.holds(tag_of(row))
+
+    row = await look_until(lambda: services.runs.poll(caller, run_id), is_worth_telling, wait_s)
+    headers = {"Vary": "Prefer"}
+    if wait_s:
+        headers["Preference-Applied"] = f"wait={wait_s:g}"
+    if row.newest_version is None:
+        awaited = await run_in_threadpool(services.runs.awaited, caller, row)
+        headers |= {"Retry-After": str(RETRY_AFTER_S), "Location": f"/v1/runs/{run_id}/plan"}
+        return JSONResponse(awaited.model_dump(), status_code=202, headers=headers)
+    headers = tagged(tag_of(row), headers)
+    if known.holds(headers["ETag"]):
+        return not_modified(headers)
+    read = partial(services.runs.plan, caller, run_id, row.newest_version, brief=brief)
+    return json_text(await run_in_threadpool(read), headers)
+
+
+@router.get(
+    "/{run_id}/plan/{version}",
+    response_model=PlanView,
+    responses={**FOUND, **problem_responses(VersionNotFound)},
+)
+def get_run_plan_version(
+    run_id: RunId,
+    version: Version,
+    caller: ReadCaller,
+    services: ServicesDep,
+    brief: Brief = False,
+) -> Response:
+    """One version of the plan, for a rank that joins or restarts."""
+    return json_text(services.runs.plan(caller, run_id, version, brief=brief))
+
+
+@router.post(
+    "/{run_id}/plan/{version}/ack",
+    response_model=AckTaken,
+    openapi_extra=body_of("AckRequest"),
+    responses={
+        **FOUND,
+        **problem_responses(*BODY, VersionNotFound, VersionSuperseded, RunStopped),
+    },
+)
+async def acknowledge_plan(
+    request: Request,
+    run_id: RunId,
+    version: Version,
+    caller: SubmitCaller,
+    services: ServicesDep,
+) -> AckTaken:
+    """Say that a rank holds a version. It applies only once every rank does."""
+    body = await services.bodies.json_object(request, services.settings.max_body_bytes)
+    ack = read_fields(AckRequest, body)
+    return await run_in_threadpool(
+        services.runs.acknowledge, caller, run_id, version, ack.rank, ack.iteration
+    )
+
+
+@router.get(
+    "/{run_id}/proposals",
+    response_model=ProposalsView,
+    responses={**FOUND, **problem_responses(RunWithoutPlan)},
+)
+async def get_run_proposals(
+    request: Request, run_id: RunId, caller: ReadCaller, services: ServicesDep
+) -> Response:
+    """Other numbers of micro-batches and other partitions of the layers that would be faster."""
+    work = partial(services.run_advice.proposals, caller, run_id)
+    return json_text(await worked_out(request, services.charts, work))
+
+
+@router.get(
+    "/{run_id}/diagnosis",
+    response_model=DiagnosisView,
+    responses={**FOUND, **problem_responses(RunWithoutPlan)},
+)
+async def get_run_diagnosis(
+    request: Request, run_id: RunId, caller: ReadCaller, services: ServicesDep
+) -> Response:
+    """What the run's telemetry says is wrong with it, likely causes first."""
+    work = partial(services.run_advice.diagnosis, caller, run_id)
+    return json_text(await worked_out(request, services.charts, work))

@@ -1,0 +1,1 @@
+"""Training runs: what they report, the plans that follow it, and who looks after them."""

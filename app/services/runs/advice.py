@@ -1,0 +1,186 @@
+"""What a run's telemetry says beyond its plan: what is wrong with it, and which shape would be
+faster. Worked out when somebody asks, and loaded no earlier."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from app.callers import Caller
+from app.database import Database
+from app.errors import RunNotFound, RunWithoutPlan
+from app.repositories.run_rows import RunReader
+from app.repositories.run_telemetry import TelemetryRepository
+from app.services.resolutions import json_text
+from app.services.runs.making import stored_state
+from app.services.runs.memory import window_of
+from planner.following.estimates import estimates_of
+from planner.following.profile import fresh_problem
+from planner.following.state import RunState
+from planner.following.telemetry import ITERATION_NS, PLAN_VERSION, Sample
+
+if TYPE_CHECKING:
+    from planner.diagnoses.telemetry import IterationSample, Statistic
+    from planner.following.partitions import Layers
+    from planner.following.shapes import Elasticity
+
+PROPOSING_S = 10.0
+"""After so long what was found by then is answered."""
+REQUIRED_TIMES = ("forward_ns", "backward_input_ns")
+STAGE_FIGURES = ("peak_memory_bytes", "memory_limit_bytes", "link_busy_share", "gpu_utilisation")
+
+
+@dataclass(frozen=True)
+class _Known:
+    """A run's state, its window, its request, and the plan that ranks run, which there is."""
+
+    state: RunState
+    samples: Sequence[Sample]
+    request: Mapping[str, Any]
+    plan: Mapping[str, Any]
+
+
+class RunAdvice:
+    """Answers about runs that take some work."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def diagnosis(self, caller: Caller, run_id: str) -> str:
+        """Likely causes of what is wrong, as JSON text. Raises `RunWithoutPlan`."""
+        from planner.diagnoses.diagnose import diagnose
+        from planner.diagnoses.request import DiagnosisRequest
+        from planner.pipeline.documents import read_problem
+        from planner.pipeline.schedule import TimedOp
+
+        known = self._known(caller, run_id)
+        ops = [
+            TimedOp(*(op[name] for name in TimedOp._fields)) for op in known.plan["schedule"]["ops"]
+        ]
+        request = DiagnosisRequest(
+            problem=read_problem(known.plan["problem"]),
+            ops=tuple(ops),
+            plan_versions=versions_by_stage(known.samples),
+            telemetry=iterations_of(known.samples),
+        )
+        return json_text(diagnose(request).to_document())
+
+    def proposals(self, caller: Caller, run_id: str) -> str:
+        """Other shapes that would be faster, as JSON text. Raises `RunWithoutPlan`."""
+        from planner.following.elastic import IMBALANCE, imbalance, propose
+        from planner.pipeline.replacement import running_schedule
+
+        known = self._known(caller, run_id)
+        state = known.state
+        estimates = estimates_of(known.samples, state.counts)
+        problem = fresh_problem(state.base, estimates, state.settings.memory_headroom)
+        layers, elasticity = shape_of(known.request, len(problem.stages))
+        ends = time.monotonic() + PROPOSING_S
+        proposals = propose(
+            problem,
+            running_schedule(known.plan["schedule"]),
+            layers,
+            elasticity,
+            lambda: time.monotonic() >= ends,
+        )
+        return json_text(
+            {
+                "imbalance": imbalance(problem),
+                "threshold": IMBALANCE,
+                "proposals": [proposal.to_document() for proposal in proposals],
+            }
+        )
+
+    def _known(self, caller: Caller, run_id: str) -> _Known:
+        with self._database.reading() as session:
+            connection = session.connection()
+            reader = RunReader(connection)
+            row = reader.one(caller.tenant, run_id)
+            if row is None:
+                raise RunNotFound(f"There is no run {run_id}.")
+            version = row.running_version or row.newest_version
+            plan = None if version is None else reader.version_document(run_id, version)
+            if plan is None:
+                raise RunWithoutPlan("Ask again once there is one.", headers={"Retry-After": "2"})
+            state = stored_state(reader, run_id)
+            window = state.settings.window
+            first = 0 if row.newest_iteration is None else row.newest_iteration - window + 1
+            rows = TelemetryRepository(connection).window(run_id, first)
+            request = reader.document(run_id, "request")
+        samples = list(window_of({}, rows, row.newest_iteration, window).values())
+        return _Known(state, samples, json.loads(request or "{}"), json.loads(plan))
+
+
+def versions_by_stage(samples: Sequence[Sample]) -> tuple[int, ...]:
+    """Which version each stage ran in the newest iteration that several of them told of: after a
+    swap at one iteration, other iterations may differ."""
+    told: dict[int, dict[int, int]] = defaultdict(dict)
+    for sample in samples:
+        if PLAN_VERSION in sample.values:
+            told[sample.iteration][sample.stage] = int(sample.values[PLAN_VERSION])
+    shared = [iteration for iteration, stages in told.items() if len(stages) > 1]
+    if not shared:
+        return ()
+    return tuple(version for _, version in sorted(told[max(shared)].items()))
+
+
+def iterations_of(samples: Sequence[Sample]) -> tuple[IterationSample, ...]:
+    """The samples as diagnoses read them; stages that do not tell their times are left out."""
+    from planner.diagnoses.telemetry import IterationSample, StageSample, Statistic
+
+    def statistic(sample: Sample, name: str) -> Statistic | None:
+        value = sample.values.get(name)
+        return None if value is None else Statistic(median=int(value))
+
+    stages: dict[int, list[StageSample]] = defaultdict(list)
+    spans: dict[int, Statistic] = {}
+    for sample in sorted(samples, key=lambda one: (one.iteration, one.stage)):
+        forward, backward = (statistic(sample, name) for name in REQUIRED_TIMES)
+        span = statistic(sample, ITERATION_NS)
+        if span is not None:
+            spans[sample.iteration] = span
+        if forward is None or backward is None:
+            continue
+        figures: dict[str, Any] = {name: sample.values.get(name) for name in STAGE_FIGURES}
+        stages[sample.iteration].append(
+            StageSample(
+                stage=sample.stage,
+                forward_ns=forward,
+                backward_input_ns=backward,
+                backward_weight_ns=statistic(sample, "backward_weight_ns") or Statistic(median=0),
+                offload_ns=statistic(sample, "offload_ns"),
+                reload_ns=statistic(sample, "reload_ns"),
+                **figures,
+            )
+        )
+    return tuple(
+        IterationSample(iteration, tuple(own), spans.get(iteration))
+        for iteration, own in stages.items()
+    )
+
+
+def shape_of(request: Mapping[str, Any], stages: int) -> tuple[Layers | None, Elasticity]:
+    """What the stages are made of and the size of a micro-batch, as far as the request says: of a
+    posted problem nothing is known, so that only the number of micro-batches may change."""
+    from planner.cost.resolve import resolve
+    from planner.following.partitions import Layers
+    from planner.following.shapes import Elasticity
+
+    if "model" not in request:
+        return None, Elasticity()
+    resolved = resolve(request["model"], request["cluster"], request.get("training") or {})
+    elasticity = Elasticity(micro_batch_size=resolved.training.micro_batch_size)
+    for candidate in resolved.candidates:
+        if len(candidate.layers_per_stage) == stages:
+            of_layers = [
+                candidate.static_bytes[stage.device] // count
+                for stage, count in zip(
+                    candidate.problem.stages, candidate.layers_per_stage, strict=True
+                )
+            ]
+            return Layers(candidate.layers_per_stage, min(of_layers)), elasticity
+    return None, elasticity

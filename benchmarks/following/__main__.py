@@ -1,0 +1,79 @@
+"""How much plans that follow a run gain over plans that do not.
+
+    python -m benchmarks.following
+
+Simulates a training run of 2,000 iterations in several scenarios, each with 1F1B throughout, with
+the best plan known at the start throughout, with plans that follow the run, and with an oracle
+that knows the true times at each moment. Prints the figures and writes `results/following.md`;
+ends with an error if a bar is missed.
+"""
+
+from __future__ import annotations
+
+from benchmarks.common import FOLDER
+from benchmarks.following.policies import Following, Outcome, oracle, static
+from benchmarks.following.report import Row, missed, table
+from benchmarks.following.scenarios import (
+    Scenario,
+    degraded_link,
+    lost_node,
+    pipeline,
+    slow_drift,
+    steady,
+    straggler,
+    wrong_guess,
+)
+from benchmarks.following.solves import Solver, one_f_one_b
+from planner.following.settings import FollowSettings
+
+SEARCH_ITERATIONS = 300
+JITTERS = (0.01, 0.03, 0.1)
+SEEDS = (1, 2, 3)
+
+
+def main() -> None:
+    """Run everything, print and keep the figures."""
+    solver = Solver(SEARCH_ITERATIONS)
+    rows = []
+    for scenario in scenarios():
+        rows.append(compared(scenario, solver))
+        print(table(rows[-1:]).splitlines()[-1], flush=True)
+    text = table(rows)
+    (FOLDER / "results" / "following.md").write_text(text)
+    print(text)
+    found = [line for row in rows for line in missed(row)]
+    if found:
+        raise SystemExit("\n".join(found))
+
+
+def scenarios() -> list[Scenario]:
+    """What is simulated: drift of every kind, then nothing but jitter of several sizes."""
+    even, moved = pipeline(), pipeline(depth=0.6, offload=True)
+    return [
+        wrong_guess(even),
+        slow_drift(even),
+        straggler(even),
+        degraded_link(moved),
+        lost_node(even, pipeline(devices=6, scale=8 / 6)),
+        *(steady(even, jitter=jitter, seed=seed) for jitter in JITTERS for seed in SEEDS),
+    ]
+
+
+def compared(scenario: Scenario, solver: Solver) -> Row:
+    """One scenario under every policy; the plan known at the start has the same budget."""
+    plan = solver.solve(scenario.problem)
+    assert plan is not None
+    simple = one_f_one_b(scenario.problem)
+    simple_outcome: Outcome | None = None if simple is None else static(scenario, simple)
+    following = Following(scenario, plan, solver, FollowSettings())
+    return Row(
+        scenario=scenario,
+        one_f_one_b=simple_outcome,
+        static=static(scenario, plan),
+        following=following.run(),
+        oracle=oracle(scenario, plan, solver),
+    )
+
+
+if __name__ == "__main__":
+    main()

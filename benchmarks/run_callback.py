@@ -1,0 +1,154 @@
+"""What following a run costs a trainer: the time that `Run.iteration` and `Run.plan_at` take.
+
+    python -m benchmarks.run_callback
+
+A trainer that reports four stages every 2 ms beside a service, in a process of its own, that
+answers at once, is away, answers late, or fails, and while plans arrive. Prints the figures and
+writes `results/run-callback.md` and `.json`.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import statistics
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from typing import Any
+
+from benchmarks.common import FOLDER
+from benchmarks.environment import environment_lines, environment_now
+from client.library.run import Run
+from tests.run_service import RUN_ID, ScriptedRuns
+
+ITERATIONS = 5_000
+PAUSE_S = 0.002
+NOBODY = "http://127.0.0.1:9"
+NS_PER_US = 1e3
+OPERATIONS_OF_A_PLAN = 8 * 64 * 3
+STAGES = [
+    {
+        "stage": stage,
+        "forward_ns": {"mean": 1_000_000, "median": 999_000, "p95": 1_100_000},
+        "backward_input_ns": {"mean": 1_000_000, "median": 999_000, "p95": 1_100_000},
+        "backward_weight_ns": {"mean": 1_000_000, "median": 999_000, "p95": 1_100_000},
+        "peak_memory_bytes": 30_000_000_000,
+    }
+    for stage in range(4)
+]
+
+
+@dataclass(frozen=True)
+class Case:
+    """How the service behaves. With a `new_plan_every_s` it publishes plans meanwhile."""
+
+    name: str
+    is_there: bool = True
+    fault: int | None = None
+    delay_s: float = 0.0
+    new_plan_every_s: float | None = None
+
+
+CASES = (
+    Case("answers at once"),
+    Case("away", is_there=False),
+    Case("answers after 3 s", delay_s=3.0),
+    Case("answers 500", fault=500),
+    Case("a new plan of 1,536 operations every second", new_plan_every_s=1.0),
+)
+
+
+def main() -> int:
+    """Measure, print and write."""
+    document = {"environment": environment_now(), "cases": [measured(case) for case in CASES]}
+    results = FOLDER / "results"
+    (results / "run-callback.json").write_text(json.dumps(document, indent=2) + "\n")
+    text = report(document)
+    (results / "run-callback.md").write_text(text)
+    print(text)
+    return 0
+
+
+def measured(case: Case) -> dict[str, Any]:
+    """What the calls of one iteration take beside such a service, in ns."""
+    with service(case) as address:
+        run = Run.join(RUN_ID, rank=0, server=address)
+        taken_ns = []
+        for iteration in range(ITERATIONS):
+            begin = time.perf_counter_ns()
+            run.plan_at(iteration)
+            run.iteration(iteration, STAGES, 40_000_000)
+            taken_ns.append(time.perf_counter_ns() - begin)
+            time.sleep(PAUSE_S)
+        plans = len(run.plans)
+        run.close(timeout_s=0.5)
+    ordered = sorted(taken_ns)
+    return {
+        "service": case.name,
+        "median_ns": round(statistics.median(ordered)),
+        "p99_ns": ordered[len(ordered) * 99 // 100],
+        "largest_ns": ordered[-1],
+        "plans_held": plans,
+    }
+
+
+@contextmanager
+def service(case: Case) -> Iterator[str]:
+    """The address of a service like that; it has an interpreter of its own."""
+    if not case.is_there:
+        yield NOBODY
+        return
+    own, other = multiprocessing.Pipe()
+    process = multiprocessing.get_context("spawn").Process(
+        target=serve, args=(case, other), daemon=True
+    )
+    process.start()
+    try:
+        yield own.recv()
+    finally:
+        process.kill()
+        process.join()
+
+
+def serve(case: Case, told: Connection) -> None:
+    """Answer for ever."""
+    script = ScriptedRuns()
+    script.fault, script.delay_s = case.fault, case.delay_s
+    script.publish(apply_at=0)
+    ops = [
+        {"op": "F", "stage": 0, "micro_batch": number, "start_ns": number, "end_ns": number + 1}
+        for number in range(OPERATIONS_OF_A_PLAN)
+    ]
+    with script.served() as address:
+        told.send(address)
+        while True:
+            time.sleep(case.new_plan_every_s or 1.0)
+            if case.new_plan_every_s is not None:
+                script.publish(schedule={"ops": ops})
+
+
+def report(document: Mapping[str, Any]) -> str:
+    """The table in Markdown."""
+    lines = ["# What following a run costs the trainer", ""]
+    lines += environment_lines(document["environment"])
+    lines += [
+        "",
+        f"`Run.plan_at` and `Run.iteration` with four stages, {ITERATIONS:,} iterations of 2 ms, "
+        "in µs.",
+        "",
+        "| the service | median | 99 % within | longest |",
+        "| --- | --- | --- | --- |",
+    ]
+    for case in document["cases"]:
+        figures = (case[name] / NS_PER_US for name in ("median_ns", "p99_ns", "largest_ns"))
+        lines.append(
+            "| " + " | ".join([case["service"], *(f"{own:.1f}" for own in figures)]) + " |"
+        )
+    return "\n".join([*lines, ""])
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,96 @@
+/** The columns of the list of runs. */
+
+import type { RunItem } from "../../api/types";
+import { Age } from "../../components/age";
+import type { Column } from "../../components/sortable-table";
+import { number } from "../../format";
+import type { Messages } from "../../i18n";
+import { href } from "../../route";
+import { RunBadge, VersionBadge } from "./badges";
+import { runName, runWord } from "./words";
+
+export function columnsOf({ runs: t }: Messages): Column<RunItem>[] {
+  return [
+    {
+      id: "state",
+      title: t.columns.state,
+      value: (run) => runWord("runState", run.state),
+      cell: (run) => <RunBadge state={run.state} />,
+    },
+    {
+      id: "name",
+      title: t.columns.name,
+      value: (run) => runName(run).toLowerCase(),
+      cell: (run) => (
+        <a class="job-name" href={href(["runs", run.id])} title={run.name ?? run.id}>
+          {run.name ? run.name : <code>{runName(run)}</code>}
+        </a>
+      ),
+    },
+    {
+      id: "model",
+      title: t.columns.model,
+      value: (run) => run.model,
+      cell: (run) => (
+        <span class="run-model" title={run.model ?? ""}>
+          {run.model ?? "–"}
+        </span>
+      ),
+    },
+    counted("iteration", t.columns.iteration, (run) => run.newest_iteration),
+    {
+      id: "running",
+      title: t.columns.running,
+      value: (run) => run.running_version,
+      cell: (run) => (run.running_version === null ? "–" : t.version(run.running_version)),
+    },
+    {
+      id: "newest",
+      title: t.columns.newest,
+      value: (run) => run.newest_version,
+      cell: (run) =>
+        run.newest_version === null || run.newest_state === null ? (
+          <span class="faint">{t.noVersion}</span>
+        ) : (
+          <>
+            {t.version(run.newest_version)} <VersionBadge state={run.newest_state} />
+          </>
+        ),
+    },
+    counted("applies", t.columns.applies, (run) => run.apply_at_iteration),
+    {
+      id: "news",
+      title: t.columns.news,
+      value: (run) => (run.telemetry_at === null ? null : -Date.parse(run.telemetry_at)),
+      cell: (run) =>
+        run.telemetry_at === null ? (
+          <span class="faint">{t.noNews}</span>
+        ) : (
+          <Age at={run.telemetry_at} />
+        ),
+    },
+    {
+      id: "created",
+      title: t.columns.created,
+      value: (run) => -Date.parse(run.created_at),
+      cell: (run) => <Age at={run.created_at} />,
+    },
+  ];
+}
+
+function counted(
+  id: string,
+  title: string,
+  value: (run: RunItem) => number | null,
+): Column<RunItem> {
+  return {
+    id,
+    title,
+    numeric: true,
+    value,
+    cell: (run) => {
+      const count = value(run);
+      return count === null ? "–" : number(count);
+    },
+  };
+}

@@ -1,0 +1,39 @@
+/** The words and numbers of diagnoses, in the language that is shown. */
+
+import type { Evidence } from "../../api/types";
+import { bytes, duration, number, percent } from "../../format";
+import { texts } from "../../i18n";
+
+export type DiagnosisWord = keyof ReturnType<typeof texts>["diagnosis"]["names"];
+
+/** What is not known stays as it came. */
+export function diagnosisWord(kind: DiagnosisWord, word: string): string {
+  const names: Record<string, string> = texts().diagnosis.names[kind];
+  return Object.hasOwn(names, word) ? (names[word] ?? word) : word;
+}
+
+const DIGITS = 3;
+
+/** A number in the unit that the service has for it. */
+export function quantityText(value: number | string, unit: Evidence["unit"]): string {
+  const t = texts().diagnosis;
+  if (typeof value === "string") {
+    return value;
+  }
+  switch (unit) {
+    case "ns":
+      return duration(value);
+    case "bytes":
+      return bytes(value);
+    case "bytes_per_s":
+      return t.perSecond(bytes(value));
+    case "tokens_per_s":
+      return t.tokensPerSecond(number(value));
+    case "s":
+      return t.seconds(number(value, DIGITS, 0));
+    case "share":
+      return percent(value, 1);
+    default:
+      return number(value, DIGITS, 0);
+  }
+}

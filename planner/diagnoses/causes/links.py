@@ -1,0 +1,321 @@
+"""Causes around the links between devices and hosts."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+from statistics import fmean
+
+from planner.diagnoses import checks
+from planner.diagnoses.causes.copies import (
+    COSTS,
+    COSTS_NOTHING,
+    at_planned_rate,
+    fewer_offloads,
+    has_no_offloads,
+    overlapped,
+)
+from planner.diagnoses.context import Context
+from planner.diagnoses.finding import (
+    Advice,
+    Evidence,
+    Finding,
+    iteration_effect,
+    saving,
+    speaks,
+    state_of,
+)
+from planner.diagnoses.names import Cause, Remedy, Speaks, State, Unit
+from planner.pipeline.adaoffload import BUSY_LINK
+from planner.pipeline.problem import Duplex, PipelineProblem
+
+SLOWER = 1.15
+HALF_RATE, GOOD_RATE = 0.5, 0.75
+BUSY_FIELDS = ("telemetry[].stages[].link_busy_share",)
+COPY_FIELDS = ("problem", "telemetry[].stages[].offload_ns", "telemetry[].stages[].reload_ns")
+MOST_SHOWN = 8
+
+
+def offload_link_saturated(context: Context) -> Finding:
+    """A host link copies for most of the iteration."""
+    cause, tools = Cause.OFFLOAD_LINK_SATURATED, (checks.PCIE_BYTES, checks.TOPOLOGY)
+    busy = _measured_busy(context) or _planned_busy(context)
+    if not busy:
+        if has_no_offloads(context):
+            return Finding(cause, State.RULED_OUT, "The plan offloads nothing.")
+        advice = [overlapped(context), fewer_offloads(context)]
+        return Finding(
+            cause,
+            State.POSSIBLE,
+            "How busy the links are is not known.",
+            (),
+            tools,
+            advice,
+            needs=BUSY_FIELDS,
+        )
+    evidence = sorted(
+        (
+            replace(
+                piece,
+                speaks=Speaks.FOR if float(piece.value) > BUSY_LINK else Speaks.AGAINST,
+            )
+            for piece in busy
+        ),
+        key=lambda piece: -float(piece.value),
+    )[:MOST_SHOWN]
+    state, most = state_of(evidence), float(evidence[0].value)
+    advice = [] if state is State.RULED_OUT else [overlapped(context), fewer_offloads(context)]
+    return Finding(
+        cause,
+        state,
+        f"The busiest link copies for {most:.1%} of the iteration.",
+        evidence,
+        tools,
+        advice,
+        saving(advice, max(0.0, most - BUSY_LINK)),
+    )
+
+
+def link_slower_than_planned(context: Context) -> Finding:
+    """Copies take longer than the plan says: a link of fewer lanes, or one that others use."""
+    cause, tools = Cause.LINK_SLOWER_THAN_PLANNED, (checks.LINK_STATE, checks.PCIE_BYTES)
+    ratios = _copy_ratios(context)
+    if not ratios:
+        if has_no_offloads(context):
+            return Finding(cause, State.RULED_OUT, "The plan offloads nothing.")
+        advice = [
+            Advice(
+                Remedy.RESTORE_LINK,
+                "Reseat or replace what narrows the link.",
+                unknown="No copy was measured.",
+            )
+        ]
+        return Finding(
+            cause,
+            State.POSSIBLE,
+            "Measured and planned copies cannot be compared.",
+            (),
+            tools,
+            advice,
+            needs=COPY_FIELDS,
+        )
+    worst = max(ratios, key=lambda stage: ratios[stage])
+    evidence = [
+        Evidence(
+            f"measured over planned copies of stage {s}",
+            ratio,
+            Unit.RATIO,
+            speaks(ratio, SLOWER),
+            f"{SLOWER} and more is no noise of copies.",
+            "Rule of this service; peak rates times the cluster's efficiency are planned.",
+            SLOWER,
+            stage=s,
+        )
+        for s, ratio in sorted(ratios.items(), key=lambda item: -item[1])
+        if ratio >= SLOWER or s == worst
+    ][:MOST_SHOWN]
+    state = state_of(evidence)
+    advice = [] if state is State.RULED_OUT else [at_planned_rate(context)]
+    return Finding(
+        cause,
+        state,
+        f"Copies of stage {worst} take {ratios[worst]:.2f} x what was planned.",
+        evidence,
+        tools,
+        advice,
+        saving(advice, 1 - 1 / ratios[worst] if ratios[worst] else None),
+    )
+
+
+def shared_host_link(context: Context) -> Finding:
+    """Devices share a way to the host, or it carries one direction at a time."""
+    cause, tools, problem = Cause.SHARED_HOST_LINK, (checks.TOPOLOGY,), context.problem
+    rule, source = "What shares a link waits for it.", "`host_link`, `host_link_duplex`."
+    if problem is None:
+        return Finding(
+            cause,
+            State.POSSIBLE,
+            "Which devices share links is not known.",
+            (),
+            tools,
+            [_own_links(context)[0]],
+            needs=("problem",),
+        )
+    users: dict[str, set[int]] = defaultdict(set)
+    half = set()
+    for s, stage in enumerate(problem.stages):
+        if any(stage.offload_bytes):
+            users[problem.link_of_stage[s]].add(stage.device)
+            if problem.is_half_duplex(s):
+                half.add(problem.link_of_stage[s])
+    contended = [link for link, own in users.items() if len(own) > 1 or link in half]
+    if not contended:
+        piece = Evidence("links in common", "none", Unit.TEXT, Speaks.AGAINST, rule, source)
+        return Finding(
+            cause, State.RULED_OUT, "Each device that offloads has its own link.", [piece]
+        )
+    advice, gain = _own_links(context)
+    voice = Speaks.NEITHER if gain is None else speaks(gain, COSTS, COSTS_NOTHING)
+    pieces = [
+        Evidence(
+            f"devices on {link}" + (", half duplex" if link in half else ""),
+            len(users[link]),
+            Unit.COUNT,
+            voice,
+            rule,
+            source,
+        )
+        for link in contended[:MOST_SHOWN]
+    ]
+    return Finding(
+        cause,
+        state_of(pieces),
+        "Devices that offload share links or directions.",
+        pieces,
+        tools,
+        [advice],
+        None if gain is None else max(0.0, gain),
+    )
+
+
+def _own_links(context: Context) -> tuple[Advice, float | None]:
+    """What comes of a link for each device, and the share of the iteration that it saves."""
+    detail = "Put GPUs that offload on switches of their own, or offload from fewer of them."
+    base, running = context.base, context.running
+    apart = None if base is None else context.again(_with_own_links(base))
+    if running is None or apart is None:
+        why = context.why_not() or "The order could not be timed."
+        return Advice(Remedy.OWN_LINKS, detail, unknown=why), None
+    before, after = running.schedule.makespan_ns, apart.schedule.makespan_ns
+    basis = f"{running.basis}, with each device's link its own and full duplex"
+    advice = Advice(Remedy.OWN_LINKS, detail, iteration_effect(before, after, basis))
+    return advice, 1 - after / max(1, before)
+
+
+def slow_host_copies(context: Context) -> Finding:
+    """Copies reach only a part of the link's rate: pageable memory, or memory of another socket."""
+    cause, tools = Cause.SLOW_HOST_COPIES, (checks.HOST_COPY, checks.NUMA)
+    described, shares = context.request.described, _rate_shares(context)
+    detail = "Pin host memory and bind each process to the socket of its GPU."
+    if described is None or not shares:
+        advice = [Advice(Remedy.PIN_NEAR_MEMORY, detail, unknown="The copies' rate is not known.")]
+        return Finding(
+            cause,
+            State.POSSIBLE,
+            "Which share of the link's rate copies reach is not known.",
+            (),
+            tools,
+            advice,
+            needs=("model", "cluster", *COPY_FIELDS[1:]),
+        )
+    worst = min(shares, key=lambda stage: shares[stage])
+    share = shares[worst]
+    voice = (
+        Speaks.FOR
+        if share < HALF_RATE
+        else Speaks.AGAINST
+        if share >= GOOD_RATE
+        else Speaks.NEITHER
+    )
+    piece = Evidence(
+        f"rate of stage {worst}'s copies over the link's",
+        share,
+        Unit.SHARE,
+        voice,
+        f"Pinned memory near by reaches {GOOD_RATE:.0%}; pageable or far memory about half.",
+        "The efficiency `pcie` of clusters; the CUDA programming guide on pinned memory.",
+        HALF_RATE,
+        stage=worst,
+    )
+    state = state_of([piece])
+    near = replace(at_planned_rate(context), remedy=Remedy.PIN_NEAR_MEMORY, detail=detail)
+    advice = [] if state is State.RULED_OUT else [near]
+    return Finding(
+        cause,
+        state,
+        f"Copies of stage {worst} reach {share:.0%} of the link's rate.",
+        [piece],
+        tools,
+        advice,
+        saving(advice),
+    )
+
+
+def _busy(what: str, share: float, stage: int | None) -> Evidence:
+    return Evidence(
+        what,
+        share,
+        Unit.SHARE,
+        Speaks.NEITHER,
+        f"A link is saturated above {BUSY_LINK:.0%}.",
+        "AdaOffload's third phase (OptPipe).",
+        BUSY_LINK,
+        stage=stage,
+    )
+
+
+def _measured_busy(context: Context) -> list[Evidence]:
+    stages = {} if context.profile is None else context.profile.stages
+    return [
+        _busy(f"measured: the link of stage {s} copies", share, s)
+        for s, own in stages.items()
+        if (share := own.link_busy_share) is not None
+    ]
+
+
+def _planned_busy(context: Context) -> list[Evidence]:
+    """How busy the channels are in the plan."""
+    base, running = context.base, context.running
+    if base is None or running is None or context.request.ops is None:
+        return []
+    busy: dict[tuple[str, str], int] = defaultdict(int)
+    for op in running.schedule.ops:
+        if op.op in "OR":
+            busy[base.channel(op.stage, op.op)] += op.end_ns - op.start_ns
+    whole = max(1, running.schedule.makespan_ns)
+    ways = {"O": "offloads", "R": "reloads", "": "both ways"}
+    return [
+        _busy(f"by the plan {link} copies ({ways[way]})", time / whole, None)
+        for (link, way), time in busy.items()
+    ]
+
+
+def _copy_ratios(context: Context) -> dict[int, float]:
+    """Measured over planned copies, both ways, by stage."""
+    if context.problem is None or context.profile is None:
+        return {}
+    ratios = {}
+    for s, own in context.profile.stages.items():
+        stage = context.problem.stages[s]
+        pairs = (
+            (own.offload_ns, fmean(stage.offload_ns)),
+            (own.reload_ns, fmean(stage.reload_ns)),
+        )
+        known = [measured / planned for measured, planned in pairs if measured and planned]
+        if known and any(stage.offload_bytes):
+            ratios[s] = max(known)
+    return ratios
+
+
+def _rate_shares(context: Context) -> dict[int, float]:
+    """By stage the rate of measured copies over the peak of the link."""
+    described, problem, profile = context.request.described, context.problem, context.profile
+    if described is None or problem is None or profile is None:
+        return {}
+    peak = described.costs.cluster.gpu.pcie_bytes_per_s
+    shares = {}
+    for s, own in profile.stages.items():
+        size = fmean(problem.stages[s].offload_bytes)
+        times = [time for time in (own.offload_ns, own.reload_ns) if time]
+        if size and times:
+            shares[s] = size / (max(times) / 1e9) / peak
+    return shares
+
+
+def _with_own_links(problem: PipelineProblem) -> PipelineProblem:
+    return replace(
+        problem,
+        devices=tuple(replace(device, host_link=None) for device in problem.devices),
+        host_link_duplex=Duplex.FULL,
+        host_links={},
+    )

@@ -1,0 +1,115 @@
+"""Why a change of shape is proposed, in words with the figures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from planner.pipeline.problem import PipelineProblem
+
+_KEPT = "Transfers between stages, epilogues and workspaces are taken to stay as they are."
+_NO_FIXED_SHARE = (
+    "Times are taken to shrink as the micro-batch does (fixed_share 0), which launches and small "
+    "matrices do not: this gain is the most that smaller micro-batches can bring. Measure two "
+    "sizes and give fixed_share."
+)
+_MEANS = (
+    "Micro-batches differ: every figure, that of the running order too, is of an iteration of "
+    "their mean times and largest sizes."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """The run as it is. `stage_times_ns` are F + B + W of one micro-batch, `device_time_ns` is
+    that of the slowest device; `running_ns` is the running order timed again on the profile and
+    `same_shape_ns` the best quick one (None where it does not fit)."""
+
+    stage_times_ns: tuple[int, ...]
+    device_time_ns: int
+    micro_batches: int
+    micro_batch_size: int
+    fixed_share: float
+    layers_per_stage: tuple[int, ...] | None
+    are_alike: bool
+    running_ns: int | None
+    same_shape_ns: int | None
+
+
+def slowest_device_ns(problem: PipelineProblem) -> int:
+    """What the slowest device computes for the first micro-batch."""
+    return max(
+        sum(problem.stages[s].compute_ns(0) for s in own) for own in problem.stages_of_device
+    )
+
+
+def reason_for(
+    before: Before,
+    problem: PipelineProblem,
+    layers_per_stage: tuple[int, ...] | None,
+    predicted_ns: int,
+) -> str:
+    """What is unequal, what changes, and what that gives."""
+    parts = [_unequal(before.stage_times_ns)]
+    if layers_per_stage is not None and before.layers_per_stage is not None:
+        parts.append(_moved(before.layers_per_stage, layers_per_stage))
+    if problem.micro_batches != before.micro_batches:
+        parts.append(_batched(before, problem.micro_batches))
+    parts += [_paced(before, problem), _predicted(before, predicted_ns)]
+    return " ".join(parts)
+
+
+def notes_of(before: Before, micro_batches: int) -> tuple[str, ...]:
+    """What the prediction rests on."""
+    notes = [_KEPT]
+    if micro_batches > before.micro_batches and not before.fixed_share:
+        notes.append(_NO_FIXED_SHARE)
+    if not before.are_alike:
+        notes.append(_MEANS)
+    return tuple(notes)
+
+
+def _unequal(times_ns: Sequence[int]) -> str:
+    slowest, fastest = max(times_ns), min(times_ns)
+    words = f"{slowest / fastest:.2f} times as long as" if fastest else "time, but not"
+    return f"Stage {times_ns.index(slowest)} takes {words} stage {times_ns.index(fastest)}."
+
+
+def _moved(before: Sequence[int], after: Sequence[int]) -> str:
+    changed = [
+        f"stage {s} {old} -> {new}"
+        for s, (old, new) in enumerate(zip(before, after, strict=True))
+        if old != new
+    ]
+    return f"Layers: {', '.join(changed)}."
+
+
+def _batched(before: Before, micro_batches: int) -> str:
+    size = before.micro_batches * before.micro_batch_size // micro_batches
+    more = micro_batches > before.micro_batches
+    effect = "filling and draining take less" if more else "operations are fewer and larger"
+    return (
+        f"{micro_batches} micro-batches of {size} instead of {before.micro_batches} of "
+        f"{before.micro_batch_size} samples: {effect}."
+    )
+
+
+def _paced(before: Before, problem: PipelineProblem) -> str:
+    """The slowest device of an iteration, after and before."""
+    after_ns = problem.micro_batches * slowest_device_ns(problem)
+    before_ns = before.micro_batches * before.device_time_ns
+    return (
+        f"The slowest device then works for {after_ns / 1e6:.3f} ms of an iteration instead of "
+        f"{before_ns / 1e6:.3f} ms."
+    )
+
+
+def _predicted(before: Before, predicted_ns: int) -> str:
+    if before.running_ns is None:
+        return "The running order no longer fits into memory; this does."
+    gain = 1 - predicted_ns / before.running_ns
+    words = f"Predicted {gain:.1%} shorter than the running order on this profile"
+    if before.same_shape_ns is None:
+        return f"{words}."
+    alone = max(0.0, 1 - before.same_shape_ns / before.running_ns)
+    return f"{words}; a new order alone would give {alone:.1%}."

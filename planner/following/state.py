@@ -1,0 +1,276 @@
+"""What is remembered of a run between two looks at it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+from planner.following.estimates import (
+    Estimates,
+    estimates_from_document,
+    estimates_to_document,
+)
+from planner.following.settings import FollowSettings
+from planner.following.versions import VersionRecord, VersionState
+from planner.pipeline.options import SolveOptions
+from planner.pipeline.problem import PipelineProblem
+from planner.pipeline.similarity import shape_hash
+from planner.pipeline.spec import AS_POSTED, Candidate, PipelineSpec
+
+SETTLING = 2
+"""Iterations after a swap that are not measured: allocators and links settle."""
+
+
+class Reason(StrEnum):
+    """Why a plan is looked for, and of a version: why it was published."""
+
+    FIRST = "first"
+    INTERVAL = "interval"
+    STAGE_TIME_DRIFT = "stage_time_drift"
+    MEMORY_DRIFT = "memory_drift"
+    LINK_BUSY = "link_busy"
+    MEMORY_LIMIT_CHANGE = "memory_limit_change"
+    SHAPE_CHANGE = "shape_change"
+    ROLLED_BACK = "rolled_back"
+    GIVEN = "given"
+
+
+MEMORY_REASONS = (Reason.MEMORY_LIMIT_CHANGE, Reason.MEMORY_DRIFT)
+
+
+@dataclass(frozen=True, slots=True)
+class SolveInFlight:
+    """The one re-solve that a run may have: its number, and the profile that it is made for.
+
+    `start_version` is the running version whose orders it starts from and is compared with; None
+    where nothing of the shape runs. `restarts` counts how often in a row a newer profile has
+    replaced it.
+    """
+
+    number: int
+    reason: Reason
+    asked_at_iteration: int
+    profile: Estimates
+    start_version: int | None
+    restarts: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What ran before a version: the median iteration time, its relative standard error, and the
+    slowest device's computation in the same iterations (None where stages do not report it)."""
+
+    version: int
+    iteration_ns: float
+    noise: float
+    work_ns: float | None
+
+
+@dataclass(frozen=True)
+class RunState:
+    """A run as `step` knows it; it changes only where something happens.
+
+    `base` is the problem of the run's body; `anchor` the profile that the newest finished solve
+    was made for (what it lacks is as in `base`). `first_iteration` is the first that this shape
+    reported. `memory_limits` are those first reported, by stage: `base` belongs to them.
+    `limits_solved_for` are those that the newest solve was asked for with. `solves` counts the
+    solves asked for; `rollbacks` the versions rolled back, less those confirmed since, and
+    `rolled_back_on` is the profile that the last of them was made for. `busy_links` are stages
+    whose link was too busy when a solve was last asked for. `shape_changed` and `limits_changed`
+    wait for the next look. `running` is the version that ranks run; None in a new shape, whose
+    first version is `shape_since`.
+    """
+
+    settings: FollowSettings
+    base: PipelineProblem
+    versions: tuple[VersionRecord, ...] = ()
+    running: int | None = None
+    first_iteration: int | None = None
+    anchor: Estimates = field(default_factory=dict)
+    memory_limits: Mapping[int, int] = field(default_factory=dict)
+    limits_solved_for: Mapping[int, int] = field(default_factory=dict)
+    solving: SolveInFlight | None = None
+    solves: int = 0
+    last_solve_iteration: int | None = None
+    cool_down_until: int = 0
+    rollbacks: int = 0
+    rolled_back_on: Estimates | None = None
+    busy_links: frozenset[int] = frozenset()
+    ever_acked: bool = False
+    before: Before | None = None
+    shape_since: int = 1
+    shape_changed: bool = False
+    limits_changed: bool = False
+
+    def counts(self, iteration: int) -> bool:
+        """Whether an iteration is measured: not before the warm-up is over nor right after a
+        swap."""
+        first = self.first_iteration
+        if first is None or iteration < first + self.settings.warm_up:
+            return False
+        return not any(
+            version.apply_at_iteration <= iteration < version.apply_at_iteration + SETTLING
+            for version in self.versions
+            if version.apply_at_iteration is not None and version.number > 1
+        )
+
+    @property
+    def ranks(self) -> int:
+        """How many ranks have to acknowledge a version."""
+        return self.settings.ranks or len(self.base.devices)
+
+    def version(self, number: int) -> VersionRecord:
+        """One version; `KeyError` if there is none of this number."""
+        if not 1 <= number <= len(self.versions):
+            raise KeyError(number)
+        return self.versions[number - 1]
+
+    @property
+    def newest(self) -> VersionRecord | None:
+        """The version published last."""
+        return self.versions[-1] if self.versions else None
+
+    @property
+    def pending(self) -> VersionRecord | None:
+        """The version that is published or scheduled and has not been reached; at most one."""
+        newest = self.newest
+        waiting = (VersionState.PUBLISHED, VersionState.SCHEDULED)
+        return newest if newest is not None and newest.state in waiting else None
+
+    def to_document(self) -> dict[str, Any]:
+        """The state as JSON but for `base`, which is stored once and for all."""
+        solving = self.solving
+        return {
+            "settings": self.settings.model_dump(),
+            "versions": [version.to_document() for version in self.versions],
+            "running": self.running,
+            "first_iteration": self.first_iteration,
+            "anchor": estimates_to_document(self.anchor),
+            "memory_limits": _by_text(self.memory_limits),
+            "limits_solved_for": _by_text(self.limits_solved_for),
+            "solving": solving and _solving_to_document(solving),
+            "solves": self.solves,
+            "last_solve_iteration": self.last_solve_iteration,
+            "cool_down_until": self.cool_down_until,
+            "rollbacks": self.rollbacks,
+            "rolled_back_on": None
+            if self.rolled_back_on is None
+            else estimates_to_document(self.rolled_back_on),
+            "busy_links": sorted(self.busy_links),
+            "ever_acked": self.ever_acked,
+            "before": self.before and asdict(self.before),
+            "shape_since": self.shape_since,
+            "shape_changed": self.shape_changed,
+            "limits_changed": self.limits_changed,
+        }
+
+    @staticmethod
+    def from_document(document: Mapping[str, Any], base: PipelineProblem) -> RunState:
+        """The state that `to_document` wrote, of a run whose problem is `base`."""
+        solving, rolled_back_on = document["solving"], document["rolled_back_on"]
+        before = document["before"]
+        return RunState(
+            **{
+                **document,
+                "settings": FollowSettings.model_validate(document["settings"]),
+                "base": base,
+                "versions": tuple(map(VersionRecord.from_document, document["versions"])),
+                "anchor": estimates_from_document(document["anchor"]),
+                "memory_limits": _by_stage(document["memory_limits"]),
+                "limits_solved_for": _by_stage(document["limits_solved_for"]),
+                "solving": solving and _solving_from_document(solving),
+                "rolled_back_on": None
+                if rolled_back_on is None
+                else estimates_from_document(rolled_back_on),
+                "busy_links": frozenset(document["busy_links"]),
+                "before": before and Before(**before),
+            }
+        )
+
+
+def new_run(base: PipelineProblem, settings: FollowSettings, *, given_plan: bool) -> RunState:
+    """A run that starts. With `given_plan` its ranks run version 1 already; without one the first
+    solve is in flight, of `base` as it is, and its end makes version 1."""
+    if given_plan:
+        version = VersionRecord(1, VersionState.CONFIRMED, Reason.GIVEN, 0, 0)
+        return RunState(settings, base, (version,), running=1)
+    first = SolveInFlight(1, Reason.FIRST, 0, {}, None)
+    return RunState(settings, base, solving=first, solves=1)
+
+
+def changed(
+    state: RunState,
+    base: PipelineProblem,
+    settings: FollowSettings,
+    newest_iteration: int | None,
+) -> RunState:
+    """The state of a run whose body was changed; the next look asks for what follows from it.
+
+    In another shape nothing that was measured counts any more, and nothing that was published and
+    not reached is to be waited for.
+    """
+    if base == state.base:
+        return replace(state, settings=settings)
+    if same_shape(base, state.base):
+        return replace(state, settings=settings, base=base, limits_changed=True)
+    return replace(
+        state,
+        settings=settings,
+        base=base,
+        versions=tuple(_given_up(version) for version in state.versions),
+        running=None,
+        first_iteration=None if newest_iteration is None else newest_iteration + 1,
+        anchor={},
+        memory_limits={},
+        limits_solved_for={},
+        rolled_back_on=None,
+        busy_links=frozenset(),
+        before=None,
+        shape_since=len(state.versions) + 1,
+        shape_changed=True,
+        limits_changed=False,
+    )
+
+
+def same_shape(one: PipelineProblem, other: PipelineProblem) -> bool:
+    """Whether schedules of one can be schedules of the other (`planner.pipeline.similarity`)."""
+    shapes = [
+        shape_hash(PipelineSpec((Candidate(AS_POSTED, problem),), SolveOptions()))
+        for problem in (one, other)
+    ]
+    return shapes[0] == shapes[1]
+
+
+def _given_up(version: VersionRecord) -> VersionRecord:
+    if version.state is VersionState.RUNNING:
+        return version.to(VersionState.CONFIRMED)
+    if version.state in (VersionState.PUBLISHED, VersionState.SCHEDULED):
+        return version.to(VersionState.SUPERSEDED)
+    return version
+
+
+def _by_text(limits: Mapping[int, int]) -> dict[str, int]:
+    return {str(stage): limit for stage, limit in limits.items()}
+
+
+def _by_stage(limits: Mapping[str, int]) -> dict[int, int]:
+    return {int(stage): limit for stage, limit in limits.items()}
+
+
+def _solving_to_document(solving: SolveInFlight) -> dict[str, Any]:
+    own = {name: getattr(solving, name) for name in solving.__slots__}
+    return {
+        **own,
+        "reason": solving.reason.value,
+        "profile": estimates_to_document(solving.profile),
+    }
+
+
+def _solving_from_document(document: Mapping[str, Any]) -> SolveInFlight:
+    own = {
+        "reason": Reason(document["reason"]),
+        "profile": estimates_from_document(document["profile"]),
+    }
+    return SolveInFlight(**{**document, **own})

@@ -1,0 +1,43 @@
+"""One look at a run: what to do next, from what is remembered and what is new.
+
+Everything that takes long (solving, verifying, timing the running plan again) is asked for here
+and happens elsewhere; a step is medians of a window and a few comparisons.
+"""
+
+from __future__ import annotations
+
+from planner.following.look import (
+    Event,
+    Look,
+    NewVersion,
+    Outcome,
+    Solved,
+    SolvedState,
+    SolveWanted,
+)
+from planner.following.solving import look_for_more, take_result
+from planner.following.state import RunState
+from planner.following.swapping import follow_versions
+from planner.following.turn import Turn
+
+__all__ = [
+    "Event",
+    "Look",
+    "NewVersion",
+    "Outcome",
+    "SolveWanted",
+    "Solved",
+    "SolvedState",
+    "step",
+]
+
+
+def step(state: RunState, look: Look) -> Outcome:
+    """What follows from a look at a run. Deterministic; the same look once more changes nothing."""
+    turn = Turn(state, look)
+    if state.first_iteration is None and look.samples:
+        turn.change(first_iteration=min(sample.iteration for sample in look.samples))
+    follow_versions(turn)
+    take_result(turn)
+    look_for_more(turn)
+    return turn.outcome()

@@ -1,0 +1,62 @@
+"""One turn of `step`: the state as it changes, and what is to be carried out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+from planner.following.estimates import Estimates, Key, estimates_of_series, series_of
+from planner.following.look import Event, Look, NewVersion, Outcome, SolveWanted
+from planner.following.state import RunState
+from planner.following.versions import VersionRecord
+
+
+class Turn:
+    """What the parts of a step share. Estimates are made once, and only if they are asked for."""
+
+    def __init__(self, state: RunState, look: Look) -> None:
+        self.state = state
+        self.look = look
+        self.events: list[Event] = []
+        self.drop_solve = False
+        self.publish: NewVersion | None = None
+        self.solve: SolveWanted | None = None
+
+    @property
+    def newest(self) -> int:
+        """The newest iteration; 0 before any."""
+        return self.look.newest_iteration or 0
+
+    @cached_property
+    def series(self) -> Mapping[Key, Mapping[int, float]]:
+        """The window's samples that count, by stage and quantity."""
+        return series_of(self.look.samples, self.state.counts)
+
+    @cached_property
+    def estimates(self) -> Estimates:
+        """The estimates of the window."""
+        return estimates_of_series(self.series)
+
+    def change(self, **changes: Any) -> None:
+        """Replace fields of the state."""
+        self.state = replace(self.state, **changes)
+
+    def replace_version(self, version: VersionRecord) -> None:
+        """Put a version in place of the one of its number, or after all others."""
+        older = self.state.versions[: version.number - 1]
+        newer = self.state.versions[version.number :]
+        self.change(versions=(*older, version, *newer))
+
+    def tell(self, kind: str, detail: str) -> None:
+        """Add an event at the newest iteration."""
+        self.events.append(Event(kind, detail, self.newest))
+
+    def cool_down(self) -> None:
+        """No new look for a while."""
+        self.change(cool_down_until=self.newest + self.state.settings.cool_down_iterations)
+
+    def outcome(self) -> Outcome:
+        """What the turn has come to."""
+        return Outcome(self.state, tuple(self.events), self.drop_solve, self.publish, self.solve)

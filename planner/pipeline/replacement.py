@@ -1,0 +1,239 @@
+"""What a new schedule saves over the one that runs, on a profile that is known only so well.
+
+Both are executed in their orders and waits, as early as those allow, on the same problem: once as
+it is, and then on samples of it. A sample multiplies all times of a stage by one factor, drawn
+normally with the standard error of that stage's estimate; both schedules see the same samples, so
+that what they share cancels (common random numbers). Memory is not looked at: the one runs, the
+other has been verified.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from math import ceil
+from typing import Any
+
+import numpy as np
+
+from planner.compiled import compiled
+from planner.errors import OrderError
+from planner.pipeline.kernel.tables import (
+    DEVICE,
+    DURATION,
+    EPILOGUE,
+    KIND,
+    STAGE,
+    WEIGHT,
+    Flags,
+    Integers,
+    tables_of,
+)
+from planner.pipeline.orders import Orders, check_complete
+from planner.pipeline.problem import Objective, PipelineProblem
+from planner.pipeline.robust.clocks import NO_CYCLE, topological_order
+from planner.pipeline.robust.jitter import EDGES_TO_FOLLOW, FEWEST_SAMPLES, Floats
+from planner.pipeline.robust.precedence import precedence_graph
+from planner.pipeline.schedule import Schedule, TimedOp, Token, Wait
+from planner.progress import StopCheck, check, never
+
+MOST_SAMPLES = 200
+LOW_QUANTILE = 0.1
+LEAST_FACTOR = 0.1
+BASIS = (
+    "both schedules executed in their orders on the profile of this problem, and on samples of it "
+    "within its noise; gain_low is the 10 % quantile"
+)
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """The objective of the running and of the new schedule (ns), and the share of the former that
+    the latter saves: as measured, and what nine in ten samples exceed. `noise` is the relative
+    standard error of each stage; `running_fits` whether the running order keeps the problem's
+    memory limits."""
+
+    running_ns: int
+    candidate_ns: int
+    gain: float
+    gain_low: float
+    samples: int
+    noise: tuple[float, ...]
+    running_fits: bool
+
+    def to_document(self) -> dict[str, Any]:
+        """As JSON."""
+        figures = {"gain": round(self.gain, 6), "gain_low": round(self.gain_low, 6)}
+        return {**asdict(self), **figures, "noise": list(self.noise), "basis": BASIS}
+
+
+def running_schedule(document: Mapping[str, Any]) -> Schedule:
+    """The schedule that a document describes, with its waits if it has any; no figures."""
+    waits = [
+        Wait(
+            Token(own["op"], own["stage"], own["micro_batch"]),
+            tuple(Token(**after) for after in own["after"]),
+        )
+        for own in document.get("waits") or ()
+    ]
+    return Schedule(tuple(TimedOp(**op) for op in document["ops"]), 0, 0, (), (), tuple(waits))
+
+
+def replacement(
+    problem: PipelineProblem,
+    running: Schedule,
+    candidate: Schedule,
+    noise: Sequence[float],
+    *,
+    running_fits: bool,
+    seed: int = 0,
+    should_stop: StopCheck = never,
+) -> Replacement:
+    """Compare two schedules of the problem's shape on the problem and on samples of it.
+
+    `running` may have been made for other times and sizes; `noise` has one relative standard error
+    per stage. The number of samples depends on the schedules' sizes only. Raises `OrderError` if
+    `running` is not of the problem's shape, `Interrupted` if told to stop.
+    """
+    _check_shape(problem, running)
+    one, other = (Execution(problem, schedule) for schedule in (running, candidate))
+    check(should_stop)
+    exact = np.ones(len(problem.stages))
+    running_ns, candidate_ns = one.scaled_ns(exact), other.scaled_ns(exact)
+    affordable = EDGES_TO_FOLLOW // max(1, len(one.graph.before) + len(other.graph.before))
+    count = min(MOST_SAMPLES, max(FEWEST_SAMPLES, affordable))
+    random = np.random.default_rng(seed)
+    gains = []
+    for _ in range(count):
+        check(should_stop)
+        factors = 1 + np.asarray(noise) * random.standard_normal(len(problem.stages))
+        factors = np.maximum(factors, LEAST_FACTOR)
+        gains.append(_gain(one.scaled_ns(factors), other.scaled_ns(factors)))
+    gains.sort()
+    return Replacement(
+        running_ns=round(running_ns),
+        candidate_ns=round(candidate_ns),
+        gain=_gain(running_ns, candidate_ns),
+        gain_low=gains[ceil(LOW_QUANTILE * count) - 1],
+        samples=count,
+        noise=tuple(noise),
+        running_fits=running_fits,
+    )
+
+
+def _gain(running_ns: float, candidate_ns: float) -> float:
+    return 1 - candidate_ns / running_ns if running_ns else 0.0
+
+
+def _check_shape(problem: PipelineProblem, schedule: Schedule) -> None:
+    compute: list[list[Token]] = [[] for _ in problem.devices]
+    for op, s, m, _, _ in schedule.ops:
+        if not (0 <= s < len(problem.stages) and 0 <= m < problem.micro_batches):
+            raise OrderError(f"no stage {s} or micro-batch {m} in this problem")
+        if op != "O":
+            compute[problem.stages[s].device].append(Token(op, s, m))
+    check_complete(problem, Orders(tuple(map(tuple, compute))))
+
+
+class Execution:
+    """A schedule's orders and waits as a graph whose longest paths are its times, for any
+    durations. With `within_memory` allocations start in their order, as ranks that have waits to
+    keep memory limits start them. Raises `OrderError` if orders and waits deadlock."""
+
+    def __init__(
+        self, problem: PipelineProblem, schedule: Schedule, *, within_memory: bool = False
+    ) -> None:
+        tables = tables_of(problem)
+        # Without limits no allocation waits for another one.
+        limited = problem if within_memory else _without_limits(problem)
+        self.graph = precedence_graph(limited, schedule)
+        self._order, caught = topological_order(self.graph)
+        if caught != NO_CYCLE:
+            raise OrderError("the orders and waits of the schedule deadlock")
+        self._steady = problem.objective is Objective.STEADY_SPAN
+        self.numbers = self.graph.numbers
+        """The operations as `planner.pipeline.kernel.tables` numbers them, in sequence."""
+        self.stage = tables.ops[self.numbers, STAGE]
+        self.duration_ns = tables.ops[self.numbers, DURATION].astype(np.float64)
+        is_compute = tables.ops[self.numbers, KIND] <= WEIGHT
+        self._device = np.where(is_compute, tables.ops[self.numbers, DEVICE], -1)
+        self._epilogue_ns = tables.devices[:, EPILOGUE].astype(np.float64)
+
+    def objective_ns(self, duration_ns: Floats, lag_factor: float = 1.0) -> float:
+        """The problem's objective where operations, in sequence, take so long, and latencies
+        between stages `lag_factor` times as long as the problem says."""
+        graph = self.graph
+        return float(
+            _objective_ns(
+                self._order,
+                graph.first,
+                graph.before,
+                graph.at_end,
+                graph.lag_ns * lag_factor,
+                duration_ns,
+                self._device,
+                self._epilogue_ns,
+                self._steady,
+            )
+        )
+
+    def scaled_ns(self, factors: Floats) -> float:
+        """The objective where each stage's operations take their times by its factor."""
+        return self.objective_ns(self.duration_ns * factors[self.stage])
+
+
+def _without_limits(problem: PipelineProblem) -> PipelineProblem:
+    return replace(
+        problem,
+        devices=tuple(replace(d, activation_memory_bytes=None) for d in problem.devices),
+        hosts=tuple(replace(host, memory_bytes=None) for host in problem.hosts),
+    )
+
+
+@compiled
+def _objective_ns(
+    order: Integers,
+    first: Integers,
+    before: Integers,
+    at_end: Flags,
+    lag_ns: Floats,
+    duration_ns: Floats,
+    device: Integers,
+    epilogue_ns: Floats,
+    steady: bool,
+) -> float:
+    """The makespan of the earliest times; or the steady span where everything is then put off as
+    far as it goes without ending a device later."""
+    start_ns = np.zeros(len(order))
+    begin_ns = np.full(len(epilogue_ns), np.inf)
+    end_ns = np.full(len(epilogue_ns), -np.inf)
+    for v in order:
+        start = 0.0
+        for edge in range(first[v], first[v + 1]):
+            u = before[edge]
+            ready = start_ns[u]
+            if at_end[edge]:
+                ready += duration_ns[u] + lag_ns[edge]
+            start = max(start, ready)
+        start_ns[v] = start
+        d = device[v]
+        if d >= 0:
+            begin_ns[d] = min(begin_ns[d], start)
+            end_ns[d] = max(end_ns[d], start + duration_ns[v])
+    if not steady:
+        return float((end_ns + epilogue_ns).max() - begin_ns.min())
+    latest_ns = np.full(len(order), np.inf)
+    begin_ns[:] = np.inf
+    for k in range(len(order) - 1, -1, -1):
+        v = order[k]
+        d = device[v]
+        if d >= 0:
+            latest_ns[v] = min(latest_ns[v], end_ns[d] - duration_ns[v])
+            begin_ns[d] = min(begin_ns[d], latest_ns[v])
+        for edge in range(first[v], first[v + 1]):
+            u = before[edge]
+            limit = latest_ns[v]
+            if at_end[edge]:
+                limit -= duration_ns[u] + lag_ns[edge]
+            latest_ns[u] = min(latest_ns[u], limit)
+    return float((end_ns + epilogue_ns - begin_ns).max())

@@ -1,0 +1,316 @@
+"""Runs as clients see them: made, listed, shown, changed, acknowledged, stopped and removed."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import pytest
+from sqlalchemy import func, select
+from starlette.testclient import TestClient
+
+from app.database import Database
+from app.models import Job, RunDocument, RunTelemetry, RunVersion
+from app.services.attempts import Attempts
+from app.settings import Settings
+from tests.integration.following import (
+    FOLLOW,
+    PROBLEM,
+    RUNS,
+    acknowledge,
+    answer_solve,
+    keeper_of,
+    look,
+    ops,
+    queued,
+    report,
+    start_run,
+    view,
+)
+
+NO_RUN = "00000000-0000-4000-8000-000000000000"
+
+
+PLAN = {"ops": ops()}
+
+
+def change_settings(client: TestClient, monkeypatch: pytest.MonkeyPatch, **changes: Any) -> None:
+    """Other settings for what makes runs."""
+    service = client.app.state.services.run_requests  # type: ignore[attr-defined]
+    changed = service._settings.model_copy(update=changes)
+    monkeypatch.setattr(service, "_settings", changed)
+
+
+def problem_code(response: Any) -> tuple[int, str]:
+    return response.status_code, response.json()["code"]
+
+
+def count(database: Database, table: Any) -> int:
+    with database.reading() as session:
+        return session.scalars(select(func.count()).select_from(table)).one()
+
+
+def test_a_run_without_a_plan_is_planned_by_an_ordinary_job(
+    run_client: TestClient, database: Database, settings: Settings, attempts: Attempts
+) -> None:
+    body = {"problem": PROBLEM, "name": "night run", "tags": ["nightly"]}
+    made = run_client.post(RUNS, json=body)
+    assert made.status_code == 201
+    run = made.json()
+    assert made.headers["Location"] == run["links"]["self"] == f"{RUNS}/{run['id']}"
+    job = run_client.get(run["links"]["job"]).json()
+    assert (job["name"], sorted(job["tags"])) == ("night run", ["nightly", f"run:{run['id']}"])
+    awaited = run_client.get(run["links"]["plan"])
+    assert (awaited.status_code, awaited.json()["state"]) == (202, "queued")
+    assert awaited.headers["Retry-After"]
+    answer_solve(attempts, database)
+    look(database, keeper_of(database, settings))
+    plan = run_client.get(run["links"]["plan"])
+    assert plan.status_code == 200
+    assert (plan.json()["version"], plan.json()["reason"]) == (1, "first")
+    assert [op["op"] for op in plan.json()["schedule"]["ops"]].count("F") == 4
+    assert plan.json()["problem"]["micro_batches"] == PROBLEM["micro_batches"]
+    assert plan.json()["makespan_ns"] == 8000
+    assert view(run_client, run["id"])["re_solve"] is None
+
+
+def test_a_given_plan_is_version_1_and_has_to_be_valid(run_client: TestClient) -> None:
+    run_id = start_run(run_client)
+    plan = run_client.get(f"{RUNS}/{run_id}/plan").json()
+    assert (plan["version"], plan["state"], plan["reason"]) == (1, "confirmed", "given")
+    late = ops()
+    late[0] |= {"start_ns": 1_000, "end_ns": 2_000}
+    for wrong in (late, ops()[:-1], [{**ops()[0], "stage": 9}], [*ops(), ops()[0]]):
+        refused = run_client.post(RUNS, json={"problem": PROBLEM, "plan": {"ops": wrong}})
+        assert refused.status_code == 422, refused.text
+        assert refused.json()["errors"][0]["path"] == "plan.ops"
+
+
+@pytest.mark.parametrize(
+    ("more", "path"),
+    [
+        ({"follow": {"window": 5}}, "follow.window"),
+        ({"follow": {"solve_time_limit_s": 3600, "speed": 1}}, "follow.speed"),
+        ({"webhook": {"url": "https://a.example"}}, "webhook"),
+        ({"tags": [""]}, "tags.0"),
+        ({"problem": {**PROBLEM, "micro_batches": 0}}, "problem.micro_batches"),
+    ],
+)
+def test_what_is_wrong_is_named_and_makes_nothing(
+    run_client: TestClient, database: Database, more: dict[str, Any], path: str
+) -> None:
+    refused = run_client.post(RUNS, json={"problem": PROBLEM, **more})
+    assert refused.status_code == 422
+    assert refused.json()["errors"][0]["path"] == path
+    assert count(database, Job) == count(database, RunDocument) == 0
+
+
+def test_more_than_a_solve_may_take_is_refused(
+    run_client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change_settings(run_client, monkeypatch, max_time_limit_s=10)
+    for seconds, status in ((11, 422), (10, 201)):
+        body = {"problem": PROBLEM, "follow": {"solve_time_limit_s": seconds}, "plan": PLAN}
+        assert run_client.post(RUNS, json=body).status_code == status
+
+
+def test_validate_only_makes_nothing(run_client: TestClient, database: Database) -> None:
+    shown = run_client.post(f"{RUNS}?validate_only=true", json={"problem": PROBLEM})
+    assert shown.status_code == 200
+    assert shown.json()["follow"]["resolve_every"] == 50
+    assert shown.json()["placements"][0]["feasible"]
+    assert count(database, Job) == 0
+
+
+def test_a_request_that_comes_twice_under_its_key_makes_one_run(run_client: TestClient) -> None:
+    body, key = {"problem": PROBLEM}, {"Idempotency-Key": "once"}
+    first, again = (run_client.post(RUNS, json=body, headers=key) for _ in range(2))
+    assert first.json()["id"] == again.json()["id"]
+    assert again.headers["Idempotency-Replayed"] == "true"
+    other = run_client.post(RUNS, json={**body, "name": "other"}, headers=key)
+    assert problem_code(other) == (422, "idempotency_key_reused")
+
+
+def test_runs_are_listed_newest_first_page_by_page(run_client: TestClient) -> None:
+    run_ids = [start_run(run_client, name=f"run {number}") for number in range(3)]
+    run_client.delete(f"{RUNS}/{run_ids[0]}")
+    page = run_client.get(f"{RUNS}?limit=2").json()
+    assert [run["id"] for run in page["runs"]] == run_ids[:0:-1]
+    rest = run_client.get(f"{RUNS}?limit=2&cursor={page['next_cursor']}").json()
+    assert [run["id"] for run in rest["runs"]] == run_ids[:1]
+    assert rest["next_cursor"] is None
+    stopped = run_client.get(f"{RUNS}?state=stopped").json()["runs"]
+    assert [run["id"] for run in stopped] == run_ids[:1]
+
+
+def test_the_view_says_what_stages_take(run_client: TestClient) -> None:
+    run_id = start_run(run_client)
+    assert view(run_client, run_id)["stages"] == []
+    report(run_client, run_id, range(10), {1: 2.0})
+    answer = run_client.get(f"{RUNS}/{run_id}")
+    # The first iteration is known only once somebody has looked.
+    assert answer.json()["newest_iteration"] == 9
+    known = {"If-None-Match": answer.headers["ETag"]}
+    assert run_client.get(f"{RUNS}/{run_id}", headers=known).status_code == 304
+    report(run_client, run_id, range(10, 11))
+    assert run_client.get(f"{RUNS}/{run_id}", headers=known).status_code == 200
+
+
+def test_polls_of_the_plan_know_when_nothing_has_changed(run_client: TestClient) -> None:
+    run_id = start_run(run_client)
+    for query in ("", "?brief=true"):
+        plan = run_client.get(f"{RUNS}/{run_id}/plan{query}")
+        assert ("schedule" in plan.json()) == (not query)
+        known = {"If-None-Match": plan.headers["ETag"]}
+        again = run_client.get(f"{RUNS}/{run_id}/plan{query}", headers=known)
+        assert again.status_code == 304
+    began = time.monotonic()
+    waited = run_client.get(
+        f"{RUNS}/{run_id}/plan?brief=true", headers={**known, "Prefer": "wait=1"}
+    )
+    assert waited.status_code == 304
+    assert time.monotonic() - began >= 0.9
+
+
+def test_a_wait_for_the_first_plan_ends_with_it(
+    run_client: TestClient, database: Database, settings: Settings, attempts: Attempts
+) -> None:
+    run_id = start_run(run_client, planned=False)
+    keeper = keeper_of(database, settings)
+
+    def plan_later() -> None:
+        time.sleep(0.3)
+        answer_solve(attempts, database)
+        look(database, keeper)
+
+    planning = threading.Thread(target=plan_later)
+    planning.start()
+    plan = run_client.get(f"{RUNS}/{run_id}/plan", headers={"Prefer": "wait=30"})
+    planning.join()
+    assert (plan.status_code, plan.json()["version"]) == (200, 1)
+
+
+def test_an_acknowledgement_counts_once_and_says_how_many_there_are(
+    run_client: TestClient,
+) -> None:
+    run_id = start_run(run_client)
+    path = f"{RUNS}/{run_id}/plan/1/ack"
+    for rank, acknowledged in ((0, 1), (0, 1), (1, 2)):
+        answer = run_client.post(path, json={"rank": rank, "iteration": 3}).json()
+        assert (answer["acknowledged"], answer["of"]) == (acknowledged, 2)
+    assert view(run_client, run_id)["versions"][0]["acknowledged"] == 2
+    assert problem_code(run_client.post(path, json={"rank": 2, "iteration": 3})) == (
+        422, "invalid_request",
+    )  # fmt: skip
+    missing = run_client.post(f"{RUNS}/{run_id}/plan/2/ack", json={"rank": 0, "iteration": 3})
+    assert problem_code(missing) == (404, "version_not_found")
+    report(run_client, run_id, range(1, 2))
+    ahead = run_client.post(path, json={"rank": 0, "iteration": 10**6})
+    assert ahead.json()["errors"][0]["path"] == "iteration"
+
+
+def test_changes_are_of_what_is_given(
+    run_client: TestClient, database: Database, settings: Settings
+) -> None:
+    run_id = start_run(run_client, name="before")
+    changed = run_client.patch(
+        f"{RUNS}/{run_id}", json={"name": "after", "follow": {"min_gain": 0.5}}
+    )
+    assert (changed.status_code, changed.json()["name"]) == (200, "after")
+    shown = view(run_client, run_id)
+    assert shown["settings"]["min_gain"] == 0.5
+    assert shown["settings"]["swap_lead"] == FOLLOW["swap_lead"]
+    refused = run_client.patch(f"{RUNS}/{run_id}", json={"follow": {"min_gain": 2}})
+    assert refused.json()["errors"][0]["path"] == "follow.min_gain"
+    assert run_client.patch(f"{RUNS}/{run_id}", json={"tags": ["new"]}).status_code == 422
+    assert run_client.patch(f"{RUNS}/{run_id}", json={"speed": 1}).status_code == 422
+    assert view(run_client, run_id)["settings"]["min_gain"] == 0.5
+    assert queued(database) == []
+
+
+def test_another_shape_is_planned_at_once_and_needs_a_restart(
+    run_client: TestClient, database: Database, settings: Settings, attempts: Attempts
+) -> None:
+    run_id = start_run(run_client)
+    keeper = keeper_of(database, settings)
+    report(run_client, run_id, range(5))
+    look(database, keeper)
+    smaller = {**PROBLEM, "devices": [{}], "stages": PROBLEM["stages"][:1]}
+    assert run_client.patch(f"{RUNS}/{run_id}", json={"problem": smaller}).status_code == 200
+    look(database, keeper)
+    answer_solve(attempts, database)
+    look(database, keeper)
+    newest = view(run_client, run_id)["versions"][0]
+    assert (newest["version"], newest["reason"], newest["needs_restart"]) == (
+        2, "shape_change", True,
+    )  # fmt: skip
+    assert newest["of"] == 1
+
+
+def test_stopping_cancels_the_solve_in_flight_and_again_changes_nothing(
+    run_client: TestClient, database: Database
+) -> None:
+    run_id = start_run(run_client, planned=False)
+    job = run_client.get(f"{RUNS}/{run_id}").json()["links"]["job"]
+    first, again = (run_client.delete(f"{RUNS}/{run_id}").json() for _ in range(2))
+    assert first == again
+    assert first["state"] == "stopped"
+    assert run_client.get(job).json()["state"] == "cancelled"
+    assert queued(database) == []
+    for refused in (
+        run_client.patch(f"{RUNS}/{run_id}", json={"name": "late"}),
+        run_client.post(f"{RUNS}/{run_id}/plan/1/ack", json={"rank": 0, "iteration": 0}),
+    ):
+        assert problem_code(refused) == (409, "run_stopped")
+
+
+def test_a_purge_removes_everything_but_jobs(run_client: TestClient, database: Database) -> None:
+    kept = start_run(run_client)
+    run_id = start_run(run_client)
+    for own in (kept, run_id):
+        report(run_client, own, range(3))
+        acknowledge(run_client, own, 1)
+    assert problem_code(run_client.delete(f"{RUNS}/{run_id}?purge=true")) == (409, "run_active")
+    run_client.delete(f"{RUNS}/{run_id}")
+    assert run_client.delete(f"{RUNS}/{run_id}?purge=true").status_code == 204
+    assert problem_code(run_client.get(f"{RUNS}/{run_id}")) == (404, "run_not_found")
+    assert count(database, RunVersion) == 1
+    assert count(database, RunTelemetry) == 6
+    assert view(run_client, kept)["versions"][0]["acknowledged"] == 2
+
+
+def test_a_tenant_follows_so_many_runs(
+    run_client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change_settings(run_client, monkeypatch, max_active_runs_per_tenant=2)
+    run_id, _ = start_run(run_client), start_run(run_client)
+    refused = run_client.post(RUNS, json={"problem": PROBLEM})
+    assert problem_code(refused) == (429, "too_many_runs")
+    run_client.delete(f"{RUNS}/{run_id}")
+    start_run(run_client)
+
+
+def test_diagnosis_and_proposals_are_of_the_runs_own_numbers(run_client: TestClient) -> None:
+    run_id = start_run(run_client)
+    report(run_client, run_id, range(60), {1: 2.0})
+    diagnosis = run_client.get(f"{RUNS}/{run_id}/diagnosis")
+    assert diagnosis.status_code == 200, diagnosis.text
+    assert "stage_imbalance" in str(diagnosis.json())
+    proposals = run_client.get(f"{RUNS}/{run_id}/proposals")
+    assert proposals.status_code == 200, proposals.text
+    assert proposals.json()["threshold"] == 1.15
+
+
+def test_nothing_is_said_of_a_run_without_a_plan(run_client: TestClient) -> None:
+    run_id = start_run(run_client, planned=False)
+    for part in ("diagnosis", "proposals"):
+        answer = run_client.get(f"{RUNS}/{run_id}/{part}")
+        assert problem_code(answer) == (409, "no_plan_yet")
+
+
+def test_no_run_is_told_of_that_is_not_there(run_client: TestClient) -> None:
+    for path in ("", "/plan", "/plan/1", "/diagnosis", "/proposals"):
+        for run_id in (NO_RUN, "none"):
+            answer = run_client.get(f"{RUNS}/{run_id}{path}")
+            assert problem_code(answer) == (404, "run_not_found")
