@@ -4,10 +4,11 @@
 
 Each of four processes runs one stage of a small Transformer over gloo, from the exported CSV file
 alone; every operation is padded by sleeping to the time that the problem has for it, so that the
-order of operations decides. What is added to the plan is what PyTorch does between operations:
-handing tensors over (about 3 ms each) and, on a busy machine, processes that wake late. Prints the
-figures and writes `results/torch-timing.md`; 11 attempts take two minutes. Needs PyTorch
-(`scripts/test --torch` installs it).
+order of operations decides. The problem's times are what `loadmaster profile` measures of such a
+model just before, made so much longer that a forward takes 0.3 s in the mean. What is added to the
+plan is what PyTorch does between operations: handing tensors over (about 3 ms each) and, on a busy
+machine, processes that wake late. Prints the figures and writes `results/torch-timing.md`; 11
+attempts take two minutes. Needs PyTorch (`scripts/test --torch` installs it).
 """
 
 from __future__ import annotations

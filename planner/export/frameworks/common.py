@@ -138,6 +138,12 @@ def sizes_in_words(model: Model, sequence: int) -> str:
         parts.append(f"{model.experts} experts, {model.experts_per_token} per token")
     if not model.causal:
         parts.append("encoder")
+    if model.qk_norm:
+        parts.append("queries and keys normalised")
+    if model.qkv_bias and not model.biases:
+        parts.append("biases of queries, keys and values")
+    if model.biases == model.gated:
+        parts.append("biases" if model.biases else "no biases")
     if model.norm is Norm.RMSNORM:
         parts.append("RMSNorm")
     if model.norm_placement is NormPlacement.POST:

@@ -134,7 +134,7 @@ def _not_expressed(plan: ShardedGraph) -> Iterator[str]:
     for own in plan.others:
         if own.operator.parameters:
             yield f"{own.in_words}: every device has its weights whole and computes all of it."
-        elif _takes_apart(own):
+        elif not plan.is_transformer and _takes_apart(own):
             yield f"{own.in_words}: PyTorch gathers a dimension to take it apart."
         elif plan.before(own):
             yield f"{own.in_words}: it follows the layouts of what it reads."

@@ -69,7 +69,7 @@ fi
 """
 WITH_OWN_ADDRESS = """\
 if [[ -z ${LOADMASTER_SERVER:-} ]]; then
-  echo "warning: $service leads each node to itself; set LOADMASTER_SERVER where you run sbatch." >&2
+  echo "warning: $service leads each node to itself: set LOADMASTER_SERVER for sbatch." >&2
 fi
 """
 STARTING = """\

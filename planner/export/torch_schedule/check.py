@@ -13,9 +13,9 @@ from planner.errors import WrongSchedule
 from planner.export.torch_csv.cells import Cell
 from planner.export.torch_csv.orders import RankOrders
 from planner.pipeline.effects import data_dependencies
-from planner.pipeline.schedule import Token
+from planner.pipeline.schedule import OpKind, Token
 
-PARTNER = {"O": "R", "R": "O"}
+PARTNER: Mapping[OpKind, OpKind] = {"O": "R", "R": "O"}
 LACKS = {
     "R": "is offloaded and never reloaded, and its backward would find nothing.",
     "O": "is reloaded and never offloaded.",

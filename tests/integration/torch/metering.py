@@ -1,5 +1,5 @@
-"""Counts what a rank's activations take while PyTorch runs its operations, by every storage that an
-operation makes and as long as it lives. Needs nothing but PyTorch, and knows nothing of a runner."""
+"""Counts what a rank's activations take while PyTorch runs its operations, by every storage that
+an operation makes and as long as it lives. Needs nothing but PyTorch, and knows of no runner."""
 
 import weakref
 from contextlib import contextmanager

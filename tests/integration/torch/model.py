@@ -15,35 +15,36 @@ UNEVEN = (1, 2, 1, 1, 2, 1)
 
 
 class Block(nn.Module):
-    def __init__(self) -> None:
+    def __init__(self, width) -> None:
         super().__init__()
-        self.norm1, self.norm2 = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
-        self.qkv, self.proj = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
-        self.up, self.down = nn.Linear(WIDTH, 4 * WIDTH), nn.Linear(4 * WIDTH, WIDTH)
+        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.qkv, self.proj = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
 
     def forward(self, x):
-        heads = self.qkv(self.norm1(x)).unflatten(-1, (3, HEADS, WIDTH // HEADS))
+        width = x.size(-1)
+        heads = self.qkv(self.norm1(x)).unflatten(-1, (3, HEADS, width // HEADS))
         query, key, value = (each.squeeze(2).transpose(1, 2) for each in heads.split(1, dim=2))
-        scores = torch.softmax(query @ key.transpose(2, 3) / WIDTH**0.5, dim=-1)
+        scores = torch.softmax(query @ key.transpose(2, 3) / width**0.5, dim=-1)
         x = x + self.proj((scores @ value).transpose(1, 2).flatten(2))
         return x + self.down(functional.gelu(self.up(self.norm2(x))))
 
 
-def build(layers):
+def build(layers, width=WIDTH):
     """A module per stage of so many blocks, the same in every process, in float64."""
     torch.manual_seed(7)
     torch.set_default_dtype(torch.float64)
-    stages = [nn.Sequential(*(Block() for _ in range(count))) for count in layers]
-    stages[0].insert(0, nn.Embedding(VOCABULARY, WIDTH))
-    stages[-1].append(nn.Linear(WIDTH, VOCABULARY))
+    stages = [nn.Sequential(*(Block(width) for _ in range(count))) for count in layers]
+    stages[0].insert(0, nn.Embedding(VOCABULARY, width))
+    stages[-1].append(nn.Linear(width, VOCABULARY))
     return stages
 
 
 @cache
-def batch(micro_batches=MICRO_BATCHES):
+def batch(micro_batches=MICRO_BATCHES, length=LENGTH):
     """Tokens and targets of a whole batch."""
     generator = torch.Generator().manual_seed(3)
-    shape = (SIZE * micro_batches, LENGTH)
+    shape = (SIZE * micro_batches, length)
     return tuple(torch.randint(VOCABULARY, shape, generator=generator) for _ in range(2))
 
 
@@ -82,7 +83,12 @@ def profiled_uneven():
     return _profiled(UNEVEN)
 
 
-def _profiled(layers):
-    stages = build(layers)
-    tokens, targets = batch(1)
+def profiled_wide():
+    """The same of four stages that products take the time of."""
+    return _profiled([2] * 4, 16 * WIDTH, 16 * LENGTH)
+
+
+def _profiled(layers, width=WIDTH, length=LENGTH):
+    stages = build(layers, width)
+    tokens, targets = batch(1, length)
     return stages, tokens, lambda output: loss(output, targets)

@@ -54,7 +54,7 @@ def time_steps(case, rank):
         stock.feed(runtime, {index}, len(layers) - 1, micro_batches, None)
 
     step()
-    stage.pads = case["pads"]
+    stage.pads = case["pads"][index]
     spans_s = []
     for _ in range(case["attempts"]):
         stage.began = None

@@ -20,7 +20,7 @@ BEFORE = "A schedule runs in PyTorch the same minute"
 
 def commands() -> list[str]:
     """The lines of the block, which are one chain."""
-    rest = (ROOT / "README.md").read_text().partition(BEFORE)[2]
+    rest: str = (ROOT / "README.md").read_text().partition(BEFORE)[2]
     return rest.partition("```sh\n")[2].partition("```")[0].splitlines()
 
 

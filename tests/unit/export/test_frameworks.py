@@ -253,7 +253,7 @@ def test_llama_3_is_a_flavor_of_torchtitans(preset: str, layers: int, flavor: st
             "there 1.",
         ),
     ],
-)  # fmt: skip
+)
 def test_a_model_that_is_nearly_a_flavor_is_not_called_so(
     changed: Mapping[str, Any], words: str
 ) -> None:
@@ -263,4 +263,6 @@ def test_a_model_that_is_nearly_a_flavor_is_not_called_so(
     for name in ("torchtitan-toml", "torchtitan-config"):
         assert f"The model is not torchtitan's llama3 8B: {words}" in comments(source, name)
         assert "The model: 8B: 32 layers" in comments(source, name)
+        assert ("queries and keys normalised" in comments(source, name)) == ("qk_norm" in changed)
+        assert ("biases of queries" in comments(source, name)) == ("qkv_bias" in changed)
     assert "configuration of llama3" not in comments(source, "torchtitan-config")

@@ -139,15 +139,15 @@ def test_what_is_closed_says_so() -> None:
     service = Service(transport=transport)
     service.close()
     for ask in (lambda: service.status("j1"), lambda: list(service.follow("j1"))):
-        with pytest.raises(InputError, match="planner: is closed. Make another one."):
+        with pytest.raises(InputError, match=r"^planner: is closed"):
             ask()
 
     async def asynchronously() -> None:
         service = AsyncService(transport=httpx.MockTransport(transport.handler))
         await service.aclose()
-        with pytest.raises(InputError, match="planner: is closed. Make another one."):
+        with pytest.raises(InputError, match=r"^planner: is closed"):
             await service.status("j1")
-        with pytest.raises(InputError, match="planner: is closed. Make another one."):
+        with pytest.raises(InputError, match=r"^planner: is closed"):
             _ = [status async for status in service.follow("j1")]
 
     asyncio.run(asynchronously())
