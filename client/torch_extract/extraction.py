@@ -12,7 +12,8 @@ from client.operator_graph.recognise import recognise
 from client.operator_graph.report import report
 from client.torch_extract.exporting import export_module
 from client.torch_extract.multihead import rewrite_multihead_attention
-from client.torch_extract.tracing import scalar_notes, trace_program
+from client.torch_extract.scalars import scalar_notes
+from client.torch_extract.tracing import trace_program
 
 
 def extract(

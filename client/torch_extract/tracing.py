@@ -41,7 +41,6 @@ USUAL_CLASSES: Mapping[str, type[torch.nn.Module]] = {
     "embedding": torch.nn.Embedding,
 }
 """Whose modules frameworks split, by their weights and by calling them."""
-SCALARS = frozenset({torch.ops.aten.item.default, torch.ops.aten._local_scalar_dense.default})
 GIVE_A_BOUND = "Pad to a fixed size, or mask instead of selecting."
 
 
@@ -187,7 +186,7 @@ class _FakeRun(Interpreter):  # type: ignore[misc]
             )
             for each in results
         ]
-        path, kind, call = _module_of(node)
+        path, kind, call = module_of(node)
         self.steps.append(
             Step(
                 reading.operation,
@@ -249,13 +248,13 @@ def _operator_name(node: Node) -> str:
     if isinstance(target, torch._ops.OpOverload):
         return str(target._schema.name.split("::")[-1])
     raise ExtractionError(
-        _module_of(node)[0] or "model",
+        module_of(node)[0] or "model",
         f"runs {target}, which is no operator with known tensors.",
         "Call it outside of the module, or write it with PyTorch's own operators.",
     )
 
 
-def _module_of(node: Node) -> tuple[str, str, int]:
+def module_of(node: Node) -> tuple[str, str, int]:
     """Path and class of the module that ran a node, and how often it was called before."""
     stack = node.meta.get("nn_module_stack") or {}
     if not stack:
@@ -280,7 +279,7 @@ def _refuse_unknown_sizes(program: ExportedProgram) -> None:
         value = node.meta.get("val")
         shape = value.shape if isinstance(value, torch.Tensor) else ()
         if any(not isinstance(size, int) for size in shape):
-            path, _, _ = _module_of(node)
+            path, _, _ = module_of(node)
             sizes = ", ".join(map(str, shape))
             raise DataDependent(
                 str(node.target), path, source_line(node),
@@ -297,29 +296,3 @@ def source_line(node: Node) -> str:
     own = [line for line in lines if "/torch/" not in line] or lines
     file, line, *_ = own[-1].removeprefix("File ").split(", ")
     return f"{file.strip(chr(34))}:{line.removeprefix('line ')}"
-
-
-def scalar_notes(program: ExportedProgram) -> list[str]:
-    """Of each number that the program takes from a tensor's values: it is none of the graph's."""
-    found: dict[str, None] = {}
-    for node in program.graph.nodes:
-        is_taken = node.op == "call_function" and node.target in SCALARS
-        if is_taken and any(_reads_number(user) for user in node.users):
-            path, _, _ = _module_of(node)
-            where = source_line(node) or "the program"
-            found[
-                f"{path or 'model'}: takes a number from a tensor's values at {where}. The graph "
-                "has neither what the number is worked out from nor that others depend on it."
-            ] = None
-    return list(found)
-
-
-def _reads_number(node: Node) -> bool:
-    """Whether it is more than one of the checks that an export adds."""
-    if node.op == "output":
-        return False
-    name = getattr(node.target, "__name__", "")
-    if name.split(".")[0] in IGNORED:
-        return False
-    is_tensor = isinstance(node.meta.get("val"), torch.Tensor)
-    return is_tensor or any(_reads_number(user) for user in node.users)

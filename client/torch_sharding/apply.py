@@ -4,16 +4,19 @@ The document has `mesh` (`sizes` and `names` of its dimensions) and `modules`, e
 (`*` stands for any layer's number), and the placements of its `input`, its `output` and its
 `parameters`, one per dimension of the mesh: `replicate` or `shard(dimension)`.
 
-The weights of these modules become DTensors, and what lies between them follows the layouts of what
-it reads (`mixing`). Buffers and tensors that the model makes itself stay plain tensors, which every
-process has. So do the weights of parts of the model in which the plan names no module, such as
-experts: these are run on whole inputs by every process.
+Every weight becomes a DTensor, whole on every device where the plan does not name its module, and
+what lies between the plan's modules follows the layouts of what it reads (`mixing`). Buffers and
+tensors that the model makes itself stay plain tensors, which every process has. Parts of the model
+with weights in which the plan names no module, such as experts, are run by every process on plain
+whole tensors.
 """
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -125,21 +128,18 @@ def _has_weights(module: nn.Module) -> bool:
 
 
 def _distribute_weights(module: nn.Module, mesh: DeviceMesh, split: Mapping[str, Document]) -> None:
-    """Make DTensors of the plan's weights; one that modules share becomes one again, split as the
-    plan says of the first module that it names. A weight of a module around them is one too, whole
-    on every device."""
+    """Make DTensors of all weights; one that modules share becomes one again, split as the plan
+    says of the first module that it names."""
     whole = (Replicate(),) * mesh.ndim
-    around = set(_around(split))
     made: dict[nn.Parameter, nn.Parameter] = {}
     # Those that the plan names first: a weight that is shared is split as it says.
     for path, own in sorted(module.named_modules(), key=lambda pair: pair[0] not in split):
         placed = split[path]["parameters"] if path in split else {}
-        is_plans = path in split or path in around
         for name, parameter in [*own.named_parameters(recurse=False, remove_duplicate=False)]:
-            if parameter not in made and is_plans:
+            if parameter not in made:
                 wanted = _placements(placed[name]) if name in placed else whole
                 made[parameter] = _distributed(parameter, mesh, wanted)
-            own.register_parameter(name, made.get(parameter, parameter))
+            own.register_parameter(name, made[parameter])
 
 
 def _distributed(parameter: nn.Parameter, mesh: DeviceMesh, wanted: Placements) -> nn.Parameter:
@@ -180,15 +180,29 @@ def _laid(tensor: torch.Tensor, mesh: DeviceMesh, wanted: Placements) -> DTensor
 
 
 def _run_whole(module: nn.Module) -> None:
-    """Give a module whole plain tensors. Every process computes all of it, and of its weights'
-    gradients too."""
+    """Give a module whole plain tensors, for its weights too. Every process computes all of it, and
+    of its weights' gradients."""
+    forward = module.forward
 
-    def take(
-        _: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any]
-    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        return tree_map(_whole, (inputs, named))  # type: ignore[no-any-return]
+    @functools.wraps(forward)
+    def run(*inputs: Any, **named: Any) -> Any:
+        inputs, named = tree_map(_whole, (inputs, named))
+        with _whole_weights(module):
+            return forward(*inputs, **named)
 
-    module.register_forward_pre_hook(take, with_kwargs=True)
+    module.forward = run
+
+
+@contextmanager
+def _whole_weights(module: nn.Module) -> Iterator[None]:
+    kept = [(own, dict(own._parameters)) for own in module.modules()]
+    try:
+        for own, weights in kept:
+            own._parameters.update({name: _whole(weight) for name, weight in weights.items()})
+        yield
+    finally:
+        for own, weights in kept:
+            own._parameters.update(weights)
 
 
 def _whole(value: Any) -> Any:

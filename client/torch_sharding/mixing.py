@@ -48,7 +48,7 @@ class _Thread(threading.local):
 _THREAD = _Thread()
 
 
-class Mixing(TorchFunctionMode):
+class Mixing(TorchFunctionMode):  # type: ignore[misc]
     """While it is on, functions take DTensors and plain tensors together."""
 
     def __init__(self, mesh: DeviceMesh) -> None:

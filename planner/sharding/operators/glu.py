@@ -9,7 +9,12 @@ neighbours (what splits a module's weight needs to know it); `fixed_sizes`, as o
 from __future__ import annotations
 
 from planner.sharding.graph import Graph, Operator
-from planner.sharding.operators.checks import packing_attribute, require_dimensions, require_shape
+from planner.sharding.operators.checks import (
+    flag_attribute,
+    packing_attribute,
+    require_dimensions,
+    require_shape,
+)
 from planner.sharding.operators.rule import InputRule, Kind, OutputRule, Rule, RuleOptions
 from planner.sharding.operators.ways import usual_ways
 
@@ -24,6 +29,7 @@ def make_rules(operator: Operator, graph: Graph, options: RuleOptions) -> tuple[
     """
     inputs, (y,) = graph.inputs_of(operator), graph.outputs_of(operator)
     packing_attribute(operator)
+    flag_attribute(operator, "fixed_sizes", False)
     require_dimensions(operator, "outputs", 0, y, 2)
     width = y.shape[-1] * 2 // len(inputs)
     for number, tensor in enumerate(inputs):

@@ -38,6 +38,7 @@ def split_rules(operator: Operator, graph: Graph, _options: RuleOptions) -> tupl
     """Column splits the features by groups of heads, data the batch, row nothing."""
     (x,), outputs = graph.inputs_of(operator), graph.outputs_of(operator)
     packing_attribute(operator)
+    flag_attribute(operator, "fixed_sizes", False)
     require(
         len(x.shape) == 3,
         path_of(operator, "inputs", 0),
@@ -79,6 +80,7 @@ def split_rules(operator: Operator, graph: Graph, _options: RuleOptions) -> tupl
 def merge_rules(operator: Operator, graph: Graph, _options: RuleOptions) -> tuple[Rule, ...]:
     """Column splits the heads, data the batch, row nothing."""
     (x,), (y,) = graph.inputs_of(operator), graph.outputs_of(operator)
+    flag_attribute(operator, "fixed_sizes", False)
     require(
         len(x.shape) == 4,
         path_of(operator, "inputs", 0),

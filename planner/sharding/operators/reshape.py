@@ -67,6 +67,7 @@ def _make_rules(
     features = _features(operator, x.shape, y.shape, pairs)
     column = None if features == data else features
     view = flag_attribute(operator, "is_view", is_view)
+    flag_attribute(operator, "fixed_sizes", False)
 
     def rule(row: Pair | None, suffix: str) -> Rule:
         roles = (data, row, column)

@@ -26,6 +26,8 @@ def item(**fields: Any) -> dict[str, Any]:
         "newest_version": 3,
         "newest_state": "rolled_back",
         "running_version": 2,
+        "predicted_gain": 0.125,
+        "measured_gain": None,
         **fields,
     }
 
@@ -135,7 +137,8 @@ def test_runs_are_listed(service: FakeService) -> None:
     result = run("list", "--state", "active")
     assert result.exit_code == 0
     row = result.output.splitlines()[1]
-    assert row.split() == [RUN, "active", "512", "2", "3", "rolled", "back", "nightly"]
+    figures = ["512", "2", "+12.5", "%", "–", "3", "rolled", "back", "nightly"]
+    assert row.split() == [RUN, "active", *figures]
     assert dict(service.requests[0].url.params) == {"state": "active", "limit": "20"}
 
 

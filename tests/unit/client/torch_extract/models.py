@@ -86,6 +86,24 @@ class Selection(Branch):
         return y[y.sum(-1) > 0].sum()
 
 
+class Number(Branch):
+    """Multiplies by a number that it takes from a tensor."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.layer(x) * x.max().item()
+
+
+class FixedHeads(Branch):
+    """Makes four heads, by their number or by their size."""
+
+    def __init__(self, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.layer(x).view(*x.shape[:2], self.heads, 2).transpose(1, 2)
+
+
 class Inside(nn.Module):
     """Another module, below the path `inner`."""
 

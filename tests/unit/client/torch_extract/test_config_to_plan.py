@@ -39,4 +39,6 @@ def test_a_configuration_becomes_a_plan_of_its_modules(name: str, tmp_path: Path
         assert paths <= modules
         # What is no module is listed, experts above all.
         assert any("experts" in own for own in written["not_expressed"]) == (name == "mixtral")
-    assert len(json.loads(export(source, "dtensor-json")[1])["modules"]) >= 6
+    # Of GPT-2, whose projections are no nn.Linear, embedding, norms and output layer.
+    least = 5 if name == "gpt2" else 6
+    assert len(json.loads(export(source, "dtensor-json")[1])["modules"]) >= least

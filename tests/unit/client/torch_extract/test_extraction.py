@@ -13,8 +13,10 @@ from client.torch_extract.extraction import extract  # noqa: E402
 from tests.unit.client.torch_extract.models import (  # noqa: E402
     Branch,
     Crossing,
+    FixedHeads,
     Gated,
     Inside,
+    Number,
     Selection,
     Tied,
     extracted,
@@ -44,8 +46,11 @@ def test_encoder_layer_is_attention_and_feed_forward() -> None:
         {"name": "in_proj_weight", "shape": [64, 192]},
         {"name": "in_proj_bias", "shape": [192]},
     ]
-    assert by_name["self_attn"]["attributes"] == {"column_units": 4}
-    assert by_name["self_attn.out_proj"]["attributes"] == {"row_units": 4}
+    # Its weights are multiplied by itself: no nn.Linear is called that could be split.
+    of_class = {"module_class": "MultiheadAttention"}
+    assert by_name["self_attn"]["attributes"] == {"column_units": 4, **of_class}
+    assert by_name["self_attn.out_proj"]["attributes"] == {"row_units": 4, **of_class}
+    assert "attributes" not in by_name["linear1"]
     assert by_name["linear2"]["inputs"] == ["dropout"]
     totals = found.report["totals"]
     assert totals["parameter_bytes"] == 4 * (
@@ -91,6 +96,8 @@ def test_written_out_norm_and_gate_are_recognised() -> None:
     found = extracted(lambda: (Gated(), (torch.zeros(2, 4, 8),)))
     assert kinds(found) == ["rms_norm", "linear", "glu", "linear", "add"]
     assert operators(found)["rms_norm"]["parameters"] == [{"name": "scale", "shape": [8]}]
+    # Halves of one projection, which a device's columns do not make up by themselves.
+    assert operators(found)["glu"]["attributes"] == {"packing": "blocks"}
 
 
 def test_tied_weight_is_held_once_and_a_loop_is_said_to_be_one() -> None:
@@ -156,3 +163,17 @@ def test_what_does_not_run_is_refused_with_pytorchs_reason() -> None:
     with pytest.raises(ExportFailed, match=r"inner.*cannot be exported") as caught:
         extracted(lambda: (Inside(nn.Linear(4, 4)), (torch.zeros(2, 8),)))
     assert caught.value.path == "inner"
+
+
+def test_a_number_taken_from_values_is_noted() -> None:
+    (note,) = extracted(lambda: (Inside(Number()), (torch.zeros(2, 8),))).report["notes"]
+    assert note.startswith("inner: takes a number from a tensor's values at ")
+    assert "models.py:" in note
+    assert not extracted(lambda: (Gated(), (torch.zeros(2, 4, 8),))).report["notes"]
+
+
+@pytest.mark.parametrize(("heads", "fixed"), [(4, True), (-1, False)])
+def test_numbers_of_heads_in_the_program_are_found(heads: int, fixed: bool) -> None:
+    found = operators(extracted(lambda: (FixedHeads(heads), (torch.zeros(2, 6, 8),))))
+    assert found["reshape"]["attributes"].get("fixed_sizes", False) is fixed
+    assert found["layer"].get("attributes", {}) == {"column_units": 4}

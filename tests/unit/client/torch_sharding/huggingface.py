@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from pathlib import Path
@@ -71,10 +72,27 @@ def results(model: nn.Module) -> dict[str, torch.Tensor]:
     return {"logits": whole(output.logits), "loss": whole(output.loss), **gradients}
 
 
+def step(model: nn.Module) -> dict[str, torch.Tensor]:
+    """The weights after a step with clipped gradients."""
+    nn.utils.clip_grad_norm_(model.parameters(), 1.0, foreach=True)
+    torch.optim.SGD(model.parameters(), lr=1.0, foreach=True).step()
+    return {name: whole(own) for name, own in model.named_parameters()}
+
+
+def _set_ranks(rank: int, processes: int) -> None:
+    """As `torchrun` does, which transformers goes by."""
+    os.environ |= {
+        "RANK": str(rank),
+        "LOCAL_RANK": str(rank),
+        "WORLD_SIZE": str(processes),
+    }
+
+
 def join(rank: int, processes: int, folder: str) -> None:
     """Take part in the group of all processes."""
     torch.set_num_threads(1)
     logging.disable(logging.WARNING)
+    _set_ranks(rank, processes)
     dist.init_process_group(
         "gloo",
         init_method=f"file://{folder}/meeting",
@@ -82,6 +100,15 @@ def join(rank: int, processes: int, folder: str) -> None:
         world_size=processes,
         timeout=timedelta(seconds=120),
     )
+
+
+def split_weights(model: nn.Module) -> list[str]:
+    """Names of the weights of which a process has a part."""
+    return [
+        name
+        for name, parameter in model.named_parameters()
+        if not all(own.is_replicate() for own in getattr(parameter, "placements", ()))
+    ]
 
 
 def largest_difference(found: dict[str, torch.Tensor], wanted: dict[str, torch.Tensor]) -> float:
@@ -97,13 +124,32 @@ def run_dtensor(rank: int, processes: int, folder: str, plans: Plans) -> None:
     for title, (name, text) in plans.items():
         plan = json.loads(text)
         model = apply_plan(make(name), plan, device_mesh(plan, "cpu"))
-        split = sum(
-            any(placement.is_shard() for placement in getattr(parameter, "placements", ()))
-            for parameter in model.parameters()
+        split, whole_model = len(split_weights(model)), make(name)
+        difference = max(
+            largest_difference(results(model), results(whole_model)),
+            largest_difference(step(model), step(whole_model)),
         )
-        difference = largest_difference(results(model), results(make(name)))
         found[title] = {"difference": difference, "split": split}
     Path(folder, f"{rank}.json").write_text(json.dumps(found))
+    dist.destroy_process_group()
+
+
+def run_documented(rank: int, processes: int, folder: str, block: str, port: int) -> None:
+    """One process: the program of the documentation on the folder's model and plan."""
+    torch.set_num_threads(1)
+    logging.disable(logging.WARNING)
+    os.chdir(folder)
+    _set_ranks(rank, processes)
+    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    tokens = torch.arange(BATCH * SEQUENCE).view(BATCH, SEQUENCE)
+    values: dict[str, Any] = {"tokens": tokens}
+    exec(block, values)
+    model = values["model"]
+    split = split_weights(model)
+    logits = whole(values["output"].logits)
+    reference = transformers.AutoModelForCausalLM.from_pretrained(".")
+    difference = float((logits - reference(tokens, use_cache=False).logits).abs().max())
+    Path(folder, f"{rank}.json").write_text(json.dumps({"split": split, "difference": difference}))
     dist.destroy_process_group()
 
 
@@ -118,6 +164,8 @@ def run_tp_plan(rank: int, processes: int, folder: str, plans: Plans) -> None:
             whole_model.save_pretrained(place)
         dist.barrier()
         model = auto_class(name).from_pretrained(place, tp_plan=json.loads(text)["tp_plan"]).eval()
-        found[title] = {"difference": largest_difference(results(model), results(whole_model))}
+        split = len(split_weights(model))
+        difference = largest_difference(results(model), results(whole_model))
+        found[title] = {"difference": difference, "split": split}
     Path(folder, f"{rank}.json").write_text(json.dumps(found))
     dist.destroy_process_group()
