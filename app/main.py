@@ -39,6 +39,7 @@ from app.routes import (
     jobs,
     metrics,
     pipeline_schedules,
+    run_plans,
     runs,
     service,
     sharding_plans,
@@ -131,6 +132,7 @@ def create_app(
     run_keeper = RunKeeper(database, settings, submission)
     targets = WebhookTargets(settings)
     jobs_service = Jobs(database)
+    runs_service = Runs(database, run_keeper.wake)
     follower = Follower(database, settings)
     in_use = CalibrationsInUse(database)
     pipelines = PlanRequests(
@@ -187,12 +189,12 @@ def create_app(
             {PIPELINE: pipelines, SHARDING: shardings, TRAINING: trainings},
         ),
         batch_threads=CapacityLimiter(BATCHES_READ_AT_ONCE),
-        runs=Runs(database, run_keeper.wake),
+        runs=runs_service,
         run_requests=RunRequests(database, settings, submission, pipelines, run_keeper.wake),
         run_advice=RunAdvice(database),
         telemetry=TelemetryWriter(database),
         calibrations=Calibrations(database, submission),
-        timelines=Timelines(database, jobs_service),
+        timelines=Timelines(database, jobs_service, runs_service),
         exports=Exports(database, jobs_service),
         charts=CapacityLimiter(CHARTS_AT_ONCE),
         delivery_log=DeliveryLog(database),
@@ -211,6 +213,7 @@ def create_app(
     for router in (
         jobs.router,
         runs.router,
+        run_plans.router,
         events.router,
         pipeline_schedules.router,
         sharding_plans.router,

@@ -16,6 +16,7 @@ from client.administration.audit import audit_command
 from client.administration.keys import keys_command
 from client.administration.tenants import tenants_command
 from client.batching import batch_command
+from client.calibrating import calibrations_command
 from client.connecting import connect
 from client.database import database_commands
 from client.demo import DEFAULT_DEMO_DIR, run_demo
@@ -156,6 +157,7 @@ main.add_command(shard_command)
 main.add_command(plan_command)
 main.add_command(batch_command)
 main.add_command(runs_command)
+main.add_command(calibrations_command)
 main.add_command(estimate_command)
 main.add_command(diagnose_command)
 main.add_command(report_command)

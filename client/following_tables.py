@@ -30,11 +30,13 @@ def run_table(runs: Sequence[Row], width: int) -> Table:
             Column("State", texts(run["state"] for run in runs)),
             Column("Iteration", texts(_number(run["newest_iteration"]) for run in runs), True),
             Column("Runs", texts(_number(run["running_version"]) for run in runs), True),
+            Column("Predicted", texts(_gain(run["predicted_gain"]) for run in runs), True),
+            Column("Measured", texts(_gain(run["measured_gain"]) for run in runs), True),
             Column("Newest", texts(map(_newest, runs))),
             Column("Name", texts(run["name"] or "" for run in runs)),
         ],
         width,
-        ["Name", "Newest"],
+        ["Name", "Newest", "Predicted"],
     )
 
 

@@ -77,6 +77,9 @@ class Run(Base):
     newest_state: Mapped[str | None] = mapped_column(String(16))
     apply_at_iteration: Mapped[int | None] = mapped_column(BigInteger)
     running_version: Mapped[int | None] = mapped_column(Integer)
+    # What the running version promised and, once measured, held: shares of the iteration.
+    predicted_gain: Mapped[float | None] = mapped_column(Float)
+    measured_gain: Mapped[float | None] = mapped_column(Float)
     plan_changed_at: Mapped[int] = mapped_column(BigInteger, default=clock_ms())
 
 

@@ -7,8 +7,8 @@ The document is that of a service which asks for keys; a test compares it with t
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
 from pathlib import Path
 
 from app.main import create_app
@@ -24,4 +24,6 @@ def document_text() -> str:
 
 
 if __name__ == "__main__":
-    (Path(sys.argv[1]) if len(sys.argv) > 1 else FILE).write_text(document_text(), "utf-8")
+    parser = argparse.ArgumentParser(prog="python -m app.openapi", description=__doc__)
+    parser.add_argument("file", nargs="?", type=Path, default=FILE, help="default: %(default)s")
+    parser.parse_args().file.write_text(document_text(), "utf-8")

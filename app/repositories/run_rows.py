@@ -37,6 +37,8 @@ class RunRow(NamedTuple):
     newest_state: str | None
     apply_at_iteration: int | None
     running_version: int | None
+    predicted_gain: float | None
+    measured_gain: float | None
     plan_changed_at: int
 
     @property

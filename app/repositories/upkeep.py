@@ -15,6 +15,9 @@ from app.models import (
     BatchJob,
     Job,
     Run,
+    RunAck,
+    RunDocument,
+    RunEvent,
     RunTelemetry,
     RunVersion,
     Solve,
@@ -23,6 +26,7 @@ from app.models import (
 )
 
 ROWS_AT_ONCE = 50
+OF_RUNS = (RunDocument, RunVersion, RunAck, RunTelemetry, RunEvent)
 POSTGRES_CHECKS = (
     ("constraint {} is not validated", "SELECT conname FROM pg_constraint WHERE NOT convalidated"),
     (
@@ -75,13 +79,13 @@ class UpkeepRepository:
     def orphans(self) -> list[str]:
         """Rows that refer to something that is not there."""
         found: list[str] = []
-        for table, reference, target in (
+        references: list[tuple[Any, Any, Any]] = [
             (Job, Job.solve_id, Solve),
             (Webhook, Webhook.job_id, Job),
             (BatchJob, BatchJob.job_id, Job),
-            (RunVersion, RunVersion.run_id, Run),
-            (RunTelemetry, RunTelemetry.run_id, Run),
-        ):
+            *((table, table.run_id, Run) for table in OF_RUNS),
+        ]
+        for table, reference, target in references:
             missing = select(reference).where(~exists().where(target.id == reference)).distinct()
             found += [
                 f"{table.__tablename__} refer to {target.__tablename__[:-1]} {gone}, which is gone"

@@ -7,7 +7,7 @@ import uuid
 from functools import partial
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse
 
@@ -26,18 +26,14 @@ from app.errors import (
     TooManyQueued,
     TooManyRuns,
     UnsupportedMediaType,
-    VersionNotFound,
-    VersionSuperseded,
 )
 from app.models import RunStatus
 from app.observability.context import bind
-from app.repositories.run_rows import RunRow
 from app.routes.answers import json_text
 from app.routes.conditional import (
     NOT_MODIFIED,
     PreconditionDep,
     not_modified,
-    strong_tag,
     tagged,
     weak_tag,
 )
@@ -45,12 +41,7 @@ from app.routes.submitting import MannerDep, body_of, replayed
 from app.routes.worked_out import worked_out
 from app.schemas.diagnoses import DiagnosisView
 from app.schemas.problems import problem_responses
-from app.schemas.requests import read_fields
 from app.schemas.runs import (
-    AckRequest,
-    AckTaken,
-    PlanAwaited,
-    PlanView,
     ProposalsView,
     RunAccepted,
     RunItem,
@@ -59,7 +50,6 @@ from app.schemas.runs import (
     TelemetryTaken,
 )
 from app.services.runs.views import run_item
-from app.services.waiting import look_until, wanted_wait_s
 from planner.following.telemetry import MOST_STAGES, read_telemetry
 
 router = APIRouter(prefix="/v1/runs", tags=["runs"])
@@ -67,11 +57,8 @@ router = APIRouter(prefix="/v1/runs", tags=["runs"])
 READ_AT_ONCE_SAMPLES = 256
 """Telemetry of more stages takes long enough to read to hold up other requests, and is read in a
 thread."""
-RETRY_AFTER_S = 2
 BODY = (MalformedBody, BodyTooLarge, UnsupportedMediaType, InvalidRequest)
 FOUND = problem_responses(RunNotFound, DatabaseUnavailable)
-Version = Annotated[int, Path(ge=1, le=2**31 - 1)]
-Brief = Annotated[bool, Query(description="Without `problem` and `schedule`.")]
 
 
 async def _run_id(run_id: str, _: CallerDep) -> str:
@@ -214,97 +201,6 @@ async def post_telemetry(
         samples = read_telemetry(body, MOST_STAGES)
     taken = await services.telemetry.store(caller, run_id, samples)
     return json_text(json.dumps(taken.to_document()))
-
-
-@router.get(
-    "/{run_id}/plan",
-    response_model=PlanView,
-    responses={
-        202: {"model": PlanAwaited, "description": "There is no plan yet."},
-        **NOT_MODIFIED,
-        **FOUND,
-        **problem_responses(VersionNotFound),
-    },
-)
-async def get_run_plan(
-    run_id: RunId,
-    caller: ReadCaller,
-    services: ServicesDep,
-    known: PreconditionDep,
-    brief: Brief = False,
-    prefer: Annotated[
-        str | None,
-        Header(
-            description="`wait=N`: answer once something has changed from what `If-None-Match` "
-            "says, or without that once there is a plan; at the latest after N seconds."
-        ),
-    ] = None,
-) -> Response:
-    """The newest version of the plan."""
-    wait_s = wanted_wait_s(prefer, services.settings.max_wait_s)
-
-    def tag_of(row: RunRow) -> str:
-        standing = (row.newest_version, row.newest_state, row.apply_at_iteration)
-        return strong_tag(row.id, str((*standing, row.running_version, row.plan_changed_at, brief)))
-
-    def is_worth_telling(row: RunRow) -> bool:
-        if row.newest_version is None:
-            return not row.is_active
-        return not known.holds(tag_of(row))
-
-    row = await look_until(lambda: services.runs.poll(caller, run_id), is_worth_telling, wait_s)
-    headers = {"Vary": "Prefer"}
-    if wait_s:
-        headers["Preference-Applied"] = f"wait={wait_s:g}"
-    if row.newest_version is None:
-        awaited = await run_in_threadpool(services.runs.awaited, caller, row)
-        headers |= {"Retry-After": str(RETRY_AFTER_S), "Location": f"/v1/runs/{run_id}/plan"}
-        return JSONResponse(awaited.model_dump(), status_code=202, headers=headers)
-    headers = tagged(tag_of(row), headers)
-    if known.holds(headers["ETag"]):
-        return not_modified(headers)
-    read = partial(services.runs.plan, caller, run_id, row.newest_version, brief=brief)
-    return json_text(await run_in_threadpool(read), headers)
-
-
-@router.get(
-    "/{run_id}/plan/{version}",
-    response_model=PlanView,
-    responses={**FOUND, **problem_responses(VersionNotFound)},
-)
-def get_run_plan_version(
-    run_id: RunId,
-    version: Version,
-    caller: ReadCaller,
-    services: ServicesDep,
-    brief: Brief = False,
-) -> Response:
-    """One version of the plan, for a rank that joins or restarts."""
-    return json_text(services.runs.plan(caller, run_id, version, brief=brief))
-
-
-@router.post(
-    "/{run_id}/plan/{version}/ack",
-    response_model=AckTaken,
-    openapi_extra=body_of("AckRequest"),
-    responses={
-        **FOUND,
-        **problem_responses(*BODY, VersionNotFound, VersionSuperseded, RunStopped),
-    },
-)
-async def acknowledge_plan(
-    request: Request,
-    run_id: RunId,
-    version: Version,
-    caller: SubmitCaller,
-    services: ServicesDep,
-) -> AckTaken:
-    """Say that a rank holds a version. It applies only once every rank does."""
-    body = await services.bodies.json_object(request, services.settings.max_body_bytes)
-    ack = read_fields(AckRequest, body)
-    return await run_in_threadpool(
-        services.runs.acknowledge, caller, run_id, version, ack.rank, ack.iteration
-    )
 
 
 @router.get(

@@ -11,6 +11,7 @@ from app.models import RunStatus, SolveState
 from app.schemas.requests import Tag
 from planner.documents import Document, WholeNumber
 from planner.following.settings import FollowSettings
+from planner.following.shapes import Kind
 from planner.following.state import Reason
 from planner.following.telemetry import IterationTelemetry, TelemetryBatch
 from planner.following.versions import VersionState
@@ -171,6 +172,11 @@ class RunItem(BaseModel):
     newest_state: VersionState | None
     apply_at_iteration: int | None
     running_version: int | None
+    predicted_gain: float | None = Field(
+        description="What the running version was to save of the iteration; null where nothing "
+        "ran before it."
+    )
+    measured_gain: float | None = Field(description="What it has saved; null until measured.")
     links: RunLinks
 
 
@@ -251,6 +257,22 @@ class EventView(BaseModel):
     detail: str
 
 
+class AdaptedStageView(BaseModel):
+    """What copies to the host take on one stage, and the chunks that suit them."""
+
+    stage: int
+    offload_bytes_per_s: float
+    offload_time_factor: float = Field(description="Measured over nominal time, 0.7 to 1.")
+    chunk_bytes: int
+
+
+class AdaptedView(BaseModel):
+    """Settings of offloading, as measured; without measured copies null and empty."""
+
+    backward_delay_tolerance_ns: int | None = Field(description="AdaOffload's T.")
+    stages: list[AdaptedStageView]
+
+
 class RunView(RunItem):
     """A run, as of the last look at it."""
 
@@ -260,19 +282,44 @@ class RunView(RunItem):
     stages: list[RunStageView]
     re_solve: ReSolveView | None
     events: list[EventView]
-    adapted: dict[str, Any] = Field(description="Settings of offloading, as measured.")
+    adapted: AdaptedView
     settings: FollowSettings
 
 
+class BaselineView(BaseModel):
+    """What a rule of thumb would make of the run."""
+
+    rule: str
+    micro_batches: int
+    micro_batch_size: int | None = Field(description="Null where they do not divide the batch.")
+    predicted_ns: int | None = Field(description="Null where there is none, see `reason`.")
+    reason: str | None
+
+
 class ProposalView(BaseModel):
-    """Another shape that would be faster; see `kind`."""
+    """Another shape that would be faster: micro-batches, layers per stage, or both. Times are those
+    of an iteration."""
 
-    model_config = ConfigDict(extra="allow")
-
-    kind: str
+    kind: Kind
+    micro_batches: int
+    micro_batch_size: int
+    layers_per_stage: list[int] | None = Field(description="Null where no layer moves.")
+    predicted_ns: int
+    running_ns: int | None = Field(
+        description="Of the running order on the profile; null where it no longer fits."
+    )
+    same_shape_ns: int | None = Field(
+        description="Of the best quick order without a change; null where none fits."
+    )
+    lower_bound_ns: int
     predicted_gain: float | None = Field(
         description="Of the time of the running order; null where that no longer fits."
     )
+    found_by: str
+    needs_restart: bool
+    baseline: BaselineView | None
+    reason: str
+    notes: list[str]
 
 
 class ProposalsView(BaseModel):

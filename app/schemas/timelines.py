@@ -105,7 +105,9 @@ class ShortageView(_View):
 class TimelineView(_View):
     """A schedule, what each operation waits for, why devices are idle, and memory over time."""
 
-    schedule: str = Field(description="`Loadmaster`, or the name of a row of the comparison.")
+    schedule: str = Field(
+        description="`Loadmaster`, the name of a row of the comparison, or the version of a run."
+    )
     placement: str | None
     fits: bool
     reason: str | None = Field(description="Why it does not fit, or a remark.")

@@ -1,4 +1,4 @@
-"""Timelines: what a chart of a pipeline schedule needs, from the result that has the schedule."""
+"""Timelines: what a chart of a pipeline schedule needs, from the result or the run that has it."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from app.errors import InvalidRequest, NoTimeline
 from app.repositories.job_rows import JobReader
 from app.services.job_views import row_of
 from app.services.jobs import JobResult, Jobs
+from app.services.resolutions import json_text
+from app.services.runs.runs import Runs
 from planner.pipeline.documents import read_problem
 from planner.pipeline.problem import PipelineProblem
 from planner.pipeline.timeline.answer import (
@@ -45,9 +47,10 @@ class Chosen:
 class Timelines:
     """The timelines of results."""
 
-    def __init__(self, database: Database, jobs: Jobs) -> None:
+    def __init__(self, database: Database, jobs: Jobs, runs: Runs) -> None:
         self._database = database
         self._jobs = jobs
+        self._runs = runs
 
     def timeline(
         self, caller: Caller, job_id: str, chosen: Chosen, is_known: Callable[[str], bool]
@@ -66,7 +69,12 @@ class Timelines:
             document = _own(answer, chosen)
         else:
             document = self._compared(caller, job_id, answer, chosen)
-        return JobResult(result.version, json.dumps(document, separators=(",", ":")))
+        return JobResult(result.version, json_text(document))
+
+    def of_run(self, caller: Caller, run_id: str, version: int) -> str:
+        """The timeline of a version of a run's plan as JSON text. Raises what `Runs.plan` does."""
+        plan = json.loads(self._runs.plan_document(caller, run_id, version))
+        return json_text(own_timeline(plan, f"Version {version}"))
 
     def _compared(
         self, caller: Caller, job_id: str, answer: Answer, chosen: Chosen

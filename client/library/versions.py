@@ -1,6 +1,6 @@
 """Which services this library works with.
 
-Every answer of a service says its version (`Loadmaster-Version: 0.6.0`). Versions are
+Every answer of a service says its version (`Loadmaster-Version: 0.7.0`). Versions are
 MAJOR.MINOR.PATCH: within a major version, minor versions only add to the API. The library works
 with every service of its own major version whose minor version is at least the one it was written
 for, so newer services are fine and older ones are refused.
@@ -27,7 +27,7 @@ class ApiVersion(NamedTuple):
         return f"{self.major}.{self.minor}"
 
 
-NEEDED = ApiVersion(0, 6)
+NEEDED = ApiVersion(0, 7)
 """The first version with everything that the library asks for."""
 
 

@@ -90,6 +90,8 @@ def _create_runs() -> None:
         sa.Column("newest_state", sa.String(16), nullable=True),
         sa.Column("apply_at_iteration", sa.BigInteger(), nullable=True),
         sa.Column("running_version", sa.Integer(), nullable=True),
+        sa.Column("predicted_gain", sa.Float(), nullable=True),
+        sa.Column("measured_gain", sa.Float(), nullable=True),
         sa.Column("plan_changed_at", sa.BigInteger(), nullable=False),
         sa.CheckConstraint("state IN ('active', 'stopped')", name="ck_runs_state"),
         sa.CheckConstraint(

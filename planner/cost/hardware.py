@@ -194,7 +194,7 @@ class Cluster:
     network_latency_ns: int
     reserved_bytes: int
     efficiency: Efficiency
-    factors: Note = field(default_factory=lambda: factor_note(None, ()))
+    factors: Note = field(default_factory=lambda: factor_note(None, ()), compare=False)
 
     @property
     def gpus(self) -> int:

@@ -8,7 +8,7 @@ from planner.following.drift import DIFFERS, Drift, drifts
 from planner.following.estimates import Estimates
 from planner.following.look import NewVersion, Solved, SolveWanted
 from planner.following.profile import fresh_problem, limit_changes, stage_noise
-from planner.following.state import MEMORY_REASONS, Reason, RunState, SolveInFlight
+from planner.following.state import FIRST_REASONS, MEMORY_REASONS, Reason, RunState, SolveInFlight
 from planner.following.swapping import drop, publish
 from planner.following.turn import Turn
 from planner.following.versions import VersionState
@@ -28,6 +28,9 @@ def take_result(turn: Turn) -> None:
     solving, solved = turn.state.solving, turn.look.solved
     if solving is None or solved is None or solved.number != solving.number:
         return
+    if turn.state.shape_changed or turn.state.limits_changed:
+        # It answers what is asked no more, and is dropped below.
+        return
     turn.change(solving=None)
     moved = _moved_since(turn, solving)
     if moved:
@@ -36,17 +39,17 @@ def take_result(turn: Turn) -> None:
         return
     if solved.state in ("failed", "cancelled"):
         turn.tell("solve_failed", f"solve {solving.number} {solved.state}: {solved.detail or '–'}")
-        turn.cool_down()
-        if solved.state == "failed":
-            _try_first_again(turn, solving)
+        if solving.reason is Reason.MEMORY_LIMIT_CHANGE:
+            turn.change(limits_changed=True)
+        if solved.state == "cancelled" or not _tries_first_again(turn, solving):
+            turn.set_back("failed", solving.profile)
         return
     turn.change(anchor=solving.profile)
     refusal = why_not(turn.state, solving, solved)
     if refusal is not None:
         turn.tell("refused", refusal)
-        turn.cool_down()
-        if solved.unsafe is not None:
-            _try_first_again(turn, solving)
+        if solved.unsafe is None or not _tries_first_again(turn, solving):
+            turn.set_back("refused", solving.profile)
         return
     figures = solved.replacement or {}
     publish(
@@ -63,11 +66,13 @@ def take_result(turn: Turn) -> None:
     )
 
 
-def _try_first_again(turn: Turn, solving: SolveInFlight) -> None:
-    """A trainer that waits for its first plan sends no telemetry that would ask for one again, so
-    the solve is repeated, each time with twice the time."""
-    if not turn.state.versions and solving.restarts < MOST_RESTARTS:
-        ask(turn, Reason.FIRST, solving.restarts + 1)
+def _tries_first_again(turn: Turn, solving: SolveInFlight) -> bool:
+    """A trainer that waits for the first plan of its shape sends no telemetry that would ask for
+    one again, so the solve is repeated at once, each time with twice the time."""
+    if turn.state.has_plan or solving.restarts >= MOST_RESTARTS:
+        return False
+    ask(turn, solving.reason, solving.restarts + 1)
+    return True
 
 
 def why_not(state: RunState, solving: SolveInFlight, solved: Solved) -> str | None:
@@ -108,7 +113,9 @@ def look_for_more(turn: Turn) -> None:
         ask(turn, Reason.SHAPE_CHANGE)
         return
     solving = turn.state.solving
-    if turn.state.limits_changed or _limits_moved(turn, solving):
+    if _limits_moved(turn, solving):
+        turn.change(limits_changed=True, setback=None)
+    if turn.state.limits_changed and not _backs_off(turn):
         drop(turn, "memory limits have changed")
         ask(turn, Reason.MEMORY_LIMIT_CHANGE, 0 if solving is None else solving.restarts + 1)
         return
@@ -124,8 +131,8 @@ def look_for_more(turn: Turn) -> None:
 
 def _ask_if_moved(turn: Turn) -> None:
     state = turn.state
-    if not state.versions:
-        ask(turn, Reason.FIRST)
+    if not state.has_plan:
+        ask(turn, Reason.SHAPE_CHANGE if state.versions else Reason.FIRST)
         return
     moved = drifts(state.base, state.anchor, turn.estimates, turn.series)
     if moved:
@@ -148,7 +155,7 @@ def _ask_if_moved(turn: Turn) -> None:
 def _must_wait(turn: Turn) -> bool:
     """While a version is being swapped in or measured, and in the cool-down after."""
     state = turn.state
-    if turn.newest < state.cool_down_until:
+    if turn.newest < state.cool_down_until or _backs_off(turn):
         return True
     if state.running is not None and state.version(state.running).state is VersionState.RUNNING:
         return True
@@ -160,8 +167,27 @@ def _must_wait(turn: Turn) -> bool:
     return waiting.state is VersionState.SCHEDULED or turn.newest < patience
 
 
+def _backs_off(turn: Turn) -> bool:
+    """Whether what is measured is what the last solve came to nothing for, not long enough ago."""
+    setback = turn.state.setback
+    if setback is None or turn.newest >= setback.until:
+        return False
+    _forget_setback(turn)
+    return turn.state.setback is not None
+
+
+def _forget_setback(turn: Turn) -> None:
+    """Of another profile it says nothing."""
+    state = turn.state
+    if state.setback is not None and drifts(
+        state.base, state.setback.profile, turn.estimates, turn.series
+    ):
+        turn.change(setback=None)
+
+
 def ask(turn: Turn, reason: Reason, restarts: int = 0, told: str | None = None) -> None:
     """Ask for a solve of the newest profile; changed limits are what it is for before all else."""
+    _forget_setback(turn)
     state = turn.state
     if state.limits_changed:
         reason = Reason.MEMORY_LIMIT_CHANGE
@@ -173,7 +199,7 @@ def ask(turn: Turn, reason: Reason, restarts: int = 0, told: str | None = None) 
     except SpecError as error:
         turn.tell("refused", f"the profile cannot be planned: {error}")
         turn.change(limits_solved_for=limits, limits_changed=False)
-        turn.cool_down()
+        turn.set_back("refused", profile)
         return
     number = state.solves + 1
     start = _start_version(state)
@@ -199,7 +225,7 @@ def ask(turn: Turn, reason: Reason, restarts: int = 0, told: str | None = None) 
 
 def _time_limit_s(state: RunState, reason: Reason, restarts: int) -> float:
     limit_s = state.settings.solve_time_limit_s
-    return limit_s * 2.0**restarts if reason is Reason.FIRST else limit_s
+    return limit_s * 2.0**restarts if reason in FIRST_REASONS else limit_s
 
 
 def _start_version(state: RunState) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
 from planner.following.estimates import (
     Estimates,
@@ -37,6 +37,8 @@ class Reason(StrEnum):
     GIVEN = "given"
 
 
+SetbackKind = Literal["failed", "refused"]
+FIRST_REASONS = (Reason.FIRST, Reason.SHAPE_CHANGE)
 MEMORY_REASONS = (Reason.MEMORY_LIMIT_CHANGE, Reason.MEMORY_DRIFT)
 
 
@@ -58,6 +60,18 @@ class SolveInFlight:
 
 
 @dataclass(frozen=True, slots=True)
+class Setback:
+    """The last solve came to nothing, and so did those before it: `times` in a row in the same way.
+    While what is measured is still the `profile` that it was for, none is asked for before
+    iteration `until`."""
+
+    kind: SetbackKind
+    times: int
+    until: int
+    profile: Estimates
+
+
+@dataclass(frozen=True, slots=True)
 class Before:
     """What ran before a version: the median iteration time, its relative standard error, and the
     slowest device's computation in the same iterations (None where stages do not report it)."""
@@ -76,7 +90,8 @@ class RunState:
     was made for (what it lacks is as in `base`). `first_iteration` is the first that this shape
     reported. `memory_limits` are those first reported, by stage: `base` belongs to them.
     `limits_solved_for` are those that the newest solve was asked for with. `solves` counts the
-    solves asked for; `rollbacks` the versions rolled back, less those confirmed since, and
+    solves asked for; `setback` the newest of those that came to nothing since the last publication;
+    `rollbacks` the versions rolled back, less those confirmed since, and
     `rolled_back_on` is the profile that the last of them was made for. `busy_links` are stages
     whose link was too busy when a solve was last asked for. `shape_changed` and `limits_changed`
     wait for the next look. `running` is the version that ranks run; None in a new shape, whose
@@ -95,6 +110,7 @@ class RunState:
     solves: int = 0
     last_solve_iteration: int | None = None
     cool_down_until: int = 0
+    setback: Setback | None = None
     rollbacks: int = 0
     rolled_back_on: Estimates | None = None
     busy_links: frozenset[int] = frozenset()
@@ -120,6 +136,11 @@ class RunState:
     def ranks(self) -> int:
         """How many ranks have to acknowledge a version."""
         return self.settings.ranks or len(self.base.devices)
+
+    @property
+    def has_plan(self) -> bool:
+        """Whether there is a version for its shape."""
+        return len(self.versions) >= self.shape_since
 
     def version(self, number: int) -> VersionRecord:
         """One version; `KeyError` if there is none of this number."""
@@ -151,6 +172,7 @@ class RunState:
             "memory_limits": _by_text(self.memory_limits),
             "limits_solved_for": _by_text(self.limits_solved_for),
             "solving": solving and _solving_to_document(solving),
+            "setback": self.setback and _setback_to_document(self.setback),
             "solves": self.solves,
             "last_solve_iteration": self.last_solve_iteration,
             "cool_down_until": self.cool_down_until,
@@ -170,6 +192,7 @@ class RunState:
     def from_document(document: Mapping[str, Any], base: PipelineProblem) -> RunState:
         """The state that `to_document` wrote, of a run whose problem is `base`."""
         solving, rolled_back_on = document["solving"], document["rolled_back_on"]
+        setback = document["setback"]
         before = document["before"]
         return RunState(
             **{
@@ -181,6 +204,7 @@ class RunState:
                 "memory_limits": _by_stage(document["memory_limits"]),
                 "limits_solved_for": _by_stage(document["limits_solved_for"]),
                 "solving": solving and _solving_from_document(solving),
+                "setback": setback and _setback_from_document(setback),
                 "rolled_back_on": None
                 if rolled_back_on is None
                 else estimates_from_document(rolled_back_on),
@@ -214,7 +238,7 @@ def changed(
     if base == state.base:
         return replace(state, settings=settings)
     if same_shape(base, state.base):
-        return replace(state, settings=settings, base=base, limits_changed=True)
+        return replace(state, settings=settings, base=base, limits_changed=True, setback=None)
     return replace(
         state,
         settings=settings,
@@ -222,6 +246,7 @@ def changed(
         versions=tuple(_given_up(version) for version in state.versions),
         running=None,
         first_iteration=None if newest_iteration is None else newest_iteration + 1,
+        setback=None,
         anchor={},
         memory_limits={},
         limits_solved_for={},
@@ -266,6 +291,15 @@ def _solving_to_document(solving: SolveInFlight) -> dict[str, Any]:
         "reason": solving.reason.value,
         "profile": estimates_to_document(solving.profile),
     }
+
+
+def _setback_to_document(setback: Setback) -> dict[str, Any]:
+    own = {name: getattr(setback, name) for name in setback.__slots__}
+    return {**own, "profile": estimates_to_document(setback.profile)}
+
+
+def _setback_from_document(document: Mapping[str, Any]) -> Setback:
+    return Setback(**{**document, "profile": estimates_from_document(document["profile"])})
 
 
 def _solving_from_document(document: Mapping[str, Any]) -> SolveInFlight:

@@ -184,6 +184,7 @@ def publish(turn: Turn, new: NewVersion) -> None:
         )
     )
     turn.publish = new
+    turn.change(setback=None)
     gain = "" if new.predicted_gain is None else f", predicted {new.predicted_gain:+.1%}"
     again = "" if new.copy_of is None else f", version {new.copy_of} again"
     turn.tell("published", f"version {new.number} ({new.reason}){gain}{again}")

@@ -9,8 +9,11 @@ from typing import Any
 
 from planner.following.estimates import Estimates, Key, estimates_of_series, series_of
 from planner.following.look import Event, Look, NewVersion, Outcome, SolveWanted
-from planner.following.state import RunState
+from planner.following.state import RunState, Setback, SetbackKind
 from planner.following.versions import VersionRecord
+
+LONGEST_BACK_OFF = 16
+"""Cool-downs between two solves that both come to nothing on the same profile."""
 
 
 class Turn:
@@ -56,6 +59,16 @@ class Turn:
     def cool_down(self) -> None:
         """No new look for a while."""
         self.change(cool_down_until=self.newest + self.state.settings.cool_down_iterations)
+
+    def set_back(self, kind: SetbackKind, profile: Estimates) -> None:
+        """A solve for this profile came to nothing: no new look for twice as long as after the one
+        before, where that did too."""
+        known = self.state.setback
+        times = 1 if known is None or known.kind != kind else known.times + 1
+        cool_down = max(1, self.state.settings.cool_down_iterations)
+        until = self.newest + cool_down * min(2 ** (times - 1), LONGEST_BACK_OFF)
+        self.cool_down()
+        self.change(setback=Setback(kind, times, until, profile))
 
     def outcome(self) -> Outcome:
         """What the turn has come to."""

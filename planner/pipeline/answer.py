@@ -15,8 +15,7 @@ from planner.pipeline.feasibility.decide import Infeasibility, find_infeasibilit
 from planner.pipeline.incumbents import Incumbent
 from planner.pipeline.pace import UNLIMITED, Closing
 from planner.pipeline.portfolio.trace import Trace
-from planner.pipeline.robust.robustness import robustness
-from planner.pipeline.schedule import Schedule
+from planner.pipeline.robust.robustness import Robustness, safety, with_jitter
 from planner.pipeline.spec import PipelineSpec
 from planner.pipeline.verify import VERIFIER
 from planner.progress import StopCheck
@@ -58,7 +57,12 @@ def succeeded_answer(findings: Findings, closing: Closing = UNLIMITED) -> dict[s
     `robustness`, and the provenance says why.
     """
     best = findings.best
-    robust = robustness(best.candidate.problem, best.schedule, closing)
+    robust = safety(best.candidate.problem, best.schedule, closing)
+    compared: dict[str, Any] = {}
+    if findings.running is not None:
+        # Before the jitter, which says less about whether to swap.
+        compared["replacement"] = _replacement(findings, findings.running, robust, closing.is_over)
+    robust = with_jitter(best.candidate.problem, robust, closing)
     certificate = certificate_of(findings) | robust.certificate()
     bound_ns = findings.bounds[best.candidate.placement][0].value_ns
     document: dict[str, Any] = {
@@ -72,10 +76,7 @@ def succeeded_answer(findings: Findings, closing: Closing = UNLIMITED) -> dict[s
         document["robustness"] = robust.to_document()
     if robust.left_out is not None:
         document["provenance"]["left_out"] = robust.left_out
-    if findings.running is not None:
-        document["replacement"] = _replacement(
-            findings, findings.running, robust.schedule, closing.is_over
-        )
+    document |= compared
     return {
         "state": "succeeded",
         "objective": best.objective_ns,
@@ -86,7 +87,7 @@ def succeeded_answer(findings: Findings, closing: Closing = UNLIMITED) -> dict[s
 
 
 def _replacement(
-    findings: Findings, running: Mapping[str, Any], candidate: Schedule, should_stop: StopCheck
+    findings: Findings, running: Mapping[str, Any], robust: Robustness, should_stop: StopCheck
 ) -> dict[str, Any] | None:
     """The new schedule against the one that runs; None where that is of another shape, or where
     there is no time to compare them."""
@@ -101,9 +102,10 @@ def _replacement(
         compared = replacement(
             problem,
             running_schedule(running),
-            candidate,
+            robust.schedule,
             origin.get("noise") or (0.0,) * len(problem.stages),
             running_fits=origin["kept"],
+            candidate_graph=robust.graph,
             seed=findings.spec.options.seed,
             should_stop=should_stop,
         )

@@ -60,9 +60,19 @@ class Incumbents:
         self._spare: dict[str, list[Schedule]] = {}
         self._report_from = trace.started
         self._unreported: Incumbent | None = None
+        self.are_reported = True
+        """Whether the reporter gets the schedules; the answer has the best one anyway."""
 
-    def offer(self, candidate: Candidate, schedule: Schedule, found_by: str) -> None:
+    def offer(
+        self,
+        candidate: Candidate,
+        schedule: Schedule,
+        found_by: str,
+        verify_s: float | None = None,
+    ) -> None:
         """Verify a schedule and keep it if it is the best of its candidate.
+
+        `verify_s` is how long verifying it took, in seconds, where it has just passed.
 
         A schedule that breaks a rule is logged and dropped, whoever made it. Of large ones, which
         take seconds to verify, those that are no better are dropped at once, and where there is a
@@ -70,25 +80,17 @@ class Incumbents:
         """
         self._report_if_due()
         if candidate.problem.objective is Objective.STEADY_SPAN:
-            schedule = start_late(candidate.problem, schedule)
+            schedule, verify_s = start_late(candidate.problem, schedule), None
         known = self.by_placement.get(candidate.placement)
         value = objective_ns(candidate.problem, schedule)
         is_better = known is None or value < known.objective_ns
         if not is_better and len(schedule.ops) >= LARGE_OPERATIONS:
             return
-        began = time.monotonic()
-        try:
-            # Of the first there is no choice: without it there would be no answer.
-            violations = verify(
-                candidate.problem, schedule, never if self.best is None else self._must_drop
-            )
-        except Interrupted:
-            self._reporter.log(f"dropped a schedule by {found_by}: no time to verify it")
+        if verify_s is None:
+            verify_s = self._verified_s(candidate, schedule, found_by)
+        if verify_s is None:
             return
-        self._pace.measured(len(schedule.ops), time.monotonic() - began)
-        if violations:
-            self._reporter.log(f"dropped a schedule by {found_by}: {violations[0]}")
-            return
+        self._pace.measured(len(schedule.ops), verify_s)
         self._trace.made(value)
         self._keep_spare(candidate, schedule)
         if not is_better:
@@ -100,6 +102,22 @@ class Incumbents:
             self._trace.improved(found_by, candidate.placement, value)
             self._unreported = found
             self._report_if_due()
+
+    def _verified_s(self, candidate: Candidate, schedule: Schedule, found_by: str) -> float | None:
+        """How long verifying took, in seconds; None if the schedule has to be dropped."""
+        began = time.monotonic()
+        try:
+            # Of the first there is no choice: without it there would be no answer.
+            violations = verify(
+                candidate.problem, schedule, never if self.best is None else self._must_drop
+            )
+        except Interrupted:
+            self._reporter.log(f"dropped a schedule by {found_by}: no time to verify it")
+            return None
+        if violations:
+            self._reporter.log(f"dropped a schedule by {found_by}: {violations[0]}")
+            return None
+        return time.monotonic() - began
 
     def best_of(self, candidate: Candidate) -> Incumbent | None:
         """The best schedule of one candidate."""
@@ -120,7 +138,7 @@ class Incumbents:
 
     def report_latest(self) -> None:
         """Report the best schedule if that was put off."""
-        if self._unreported is not None:
+        if self._unreported is not None and self.are_reported:
             self._report(self._unreported)
 
     def _report_if_due(self) -> None:
@@ -131,7 +149,12 @@ class Incumbents:
         `report_latest`, which a solve calls at the end of each step.
         """
         found = self._unreported
-        if found is None or time.monotonic() < self._report_from or self._must_drop():
+        if (
+            found is None
+            or not self.are_reported
+            or time.monotonic() < self._report_from
+            or self._must_drop()
+        ):
             # The answer will come sooner than the report of a large schedule would.
             return
         self._report(found)

@@ -18,17 +18,17 @@ VERIFY_S_PER_OPERATION = 1e-5
 FEWEST_MEASURED = 1_000
 """Of fewer operations the time says nothing about the pace."""
 SAFETY_VERIFICATIONS = 10.0
-"""What waits and the proof for any durations take, in verifications of the same schedule: 3.9
-where no waits are needed, 10.5 where every fifth operation needs one."""
-SAMPLES_VERIFICATIONS = 1.0
+"""What waits and the proof for any durations take, in verifications of the same schedule: 5
+where no waits are needed, 10 where every fifth operation needs one."""
+SAMPLES_VERIFICATIONS = 2.0
 """Likewise for a few samples under jitter."""
 REPLACEMENT_VERIFICATIONS = 10.0
 """To compare a schedule with the one that runs, on samples of the profile."""
-ANSWER_VERIFICATIONS = 4.0
-"""To report a schedule and to write the answer: 2 by itself, but of large ones whoever reads it
+ANSWER_VERIFICATIONS = 6.0
+"""To report a schedule and to write the answer: 3 by itself, but of large ones whoever reads it
 is busy with storing the report."""
 CLOSING_VERIFICATIONS = SAFETY_VERIFICATIONS + SAMPLES_VERIFICATIONS + ANSWER_VERIFICATIONS
-OFFER_VERIFICATIONS = 4.0
+OFFER_VERIFICATIONS = 6.0
 """To make a schedule of orders or starts, and to verify and report it."""
 STOPPED_S = 0.6
 """How long closing may take once the client has asked to stop."""
@@ -77,11 +77,14 @@ class Closing:
     def may_begin(self, verifications: float) -> bool:
         """Whether something that takes as long as so many verifications may begin. Once the client
         waits for the end, only what will be finished may."""
-        if self.is_over():
-            return False
-        return not self._is_stopping or (
-            time.monotonic() + verifications * self._verify_s <= self._ends
-        )
+        return not self.is_over() and (not self._is_stopping or self._lasts_for(verifications))
+
+    def will_finish(self, verifications: float) -> bool:
+        """Whether something that takes as long as so many verifications will be finished."""
+        return not self.is_over() and self._lasts_for(verifications)
+
+    def _lasts_for(self, verifications: float) -> bool:
+        return time.monotonic() + verifications * self._verify_s <= self._ends
 
     @property
     def reason(self) -> str:

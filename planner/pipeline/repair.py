@@ -6,6 +6,7 @@ where its memory or its offloads do not, a list scheduler follows them as far as
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
@@ -46,11 +47,13 @@ Row = tuple[str, int, int, int, int]
 
 @dataclass(frozen=True)
 class Adapted:
-    """A verified schedule of the problem; `kept` says whether it has the orders that it was made
-    of, otherwise they had to be repaired."""
+    """A schedule of the problem; `kept` says whether it has the orders that it was made of,
+    otherwise they had to be repaired. `verify_s` is what verifying the schedule took, in seconds;
+    None where it is one micro-batch at a time, which nobody verified."""
 
     schedule: Schedule
     kept: bool
+    verify_s: float | None
 
 
 def adapt(
@@ -67,7 +70,7 @@ def adapted(
     document_ops: Iterable[Mapping[str, Any]],
     should_stop: StopCheck = never,
 ) -> Adapted:
-    """A verified schedule of the problem that keeps the orders of the given operations.
+    """A schedule of the problem that keeps the orders of the given operations.
 
     `document_ops` are the `ops` of a schedule document, of this problem or of one of the same
     shape (see `similarity`) with other times, sizes or limits. A schedule of this very problem
@@ -82,19 +85,24 @@ def adapted(
     timed = _fitted(tables, [FIELDS(op) for op in document_ops])
     found = []
     for schedule in _kept(problem, tables, timed):
-        if not verify(problem, schedule):
-            found.append(schedule)
-            if should_stop():
-                break
-    if found:
-        return Adapted(_best(problem, found), kept=True)
-    orders = orders_of(problem, _ops(tables, timed))
-    found = [s for s in _repaired(problem, orders, should_stop) if not verify(problem, s)]
-    return Adapted(_best(problem, found) if found else sequential_schedule(problem), kept=False)
+        found += _verified(problem, schedule, kept=True)
+        if found and should_stop():
+            break
+    if not found:
+        orders = orders_of(problem, _ops(tables, timed))
+        for schedule in _repaired(problem, orders, should_stop):
+            found += _verified(problem, schedule, kept=False)
+    if not found:
+        return Adapted(sequential_schedule(problem), kept=False, verify_s=None)
+    return min(found, key=lambda own: objective_ns(problem, own.schedule))
 
 
-def _best(problem: PipelineProblem, found: Iterable[Schedule]) -> Schedule:
-    return min(found, key=lambda schedule: objective_ns(problem, schedule))
+def _verified(problem: PipelineProblem, schedule: Schedule, *, kept: bool) -> list[Adapted]:
+    """The schedule, unless it breaks a rule."""
+    began = time.monotonic()
+    if verify(problem, schedule):
+        return []
+    return [Adapted(schedule, kept, time.monotonic() - began)]
 
 
 def _fitted(tables: Tables, rows: Sequence[Row]) -> TimedArrays:

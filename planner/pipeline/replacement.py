@@ -10,8 +10,9 @@ other has been verified.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from math import ceil
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -19,27 +20,37 @@ import numpy as np
 from planner.compiled import compiled
 from planner.errors import OrderError
 from planner.pipeline.kernel.tables import (
+    BACKWARD,
     DEVICE,
     DURATION,
     EPILOGUE,
+    FORWARD,
     KIND,
+    KINDS,
+    OFFLOAD,
+    RELOAD,
     STAGE,
     WEIGHT,
     Flags,
     Integers,
     tables_of,
+    timed_columns,
 )
-from planner.pipeline.orders import Orders, check_complete
 from planner.pipeline.problem import Objective, PipelineProblem
 from planner.pipeline.robust.clocks import NO_CYCLE, topological_order
 from planner.pipeline.robust.jitter import EDGES_TO_FOLLOW, FEWEST_SAMPLES, Floats
-from planner.pipeline.robust.precedence import precedence_graph
+from planner.pipeline.robust.precedence import (
+    PrecedenceGraph,
+    precedence_graph,
+    without_allocations,
+)
 from planner.pipeline.schedule import Schedule, TimedOp, Token, Wait
 from planner.progress import StopCheck, check, never
 
 MOST_SAMPLES = 200
 LOW_QUANTILE = 0.1
 LEAST_FACTOR = 0.1
+FIELDS = itemgetter(*TimedOp._fields)
 BASIS = (
     "both schedules executed in their orders on the profile of this problem, and on samples of it "
     "within its noise; gain_low is the 10 % quantile"
@@ -76,7 +87,8 @@ def running_schedule(document: Mapping[str, Any]) -> Schedule:
         )
         for own in document.get("waits") or ()
     ]
-    return Schedule(tuple(TimedOp(**op) for op in document["ops"]), 0, 0, (), (), tuple(waits))
+    ops = tuple(map(TimedOp._make, map(FIELDS, document["ops"])))
+    return Schedule(ops, 0, 0, (), (), tuple(waits))
 
 
 def replacement(
@@ -86,17 +98,21 @@ def replacement(
     noise: Sequence[float],
     *,
     running_fits: bool,
+    candidate_graph: PrecedenceGraph | None = None,
     seed: int = 0,
     should_stop: StopCheck = never,
 ) -> Replacement:
     """Compare two schedules of the problem's shape on the problem and on samples of it.
 
     `running` may have been made for other times and sizes; `noise` has one relative standard error
-    per stage. The number of samples depends on the schedules' sizes only. Raises `OrderError` if
-    `running` is not of the problem's shape, `Interrupted` if told to stop.
+    per stage; `candidate_graph` is that of the candidate with its waits, where it is known. The
+    number of samples depends on the schedules' sizes only. Raises `OrderError` if `running` is not
+    of the problem's shape, `Interrupted` if told to stop.
     """
     _check_shape(problem, running)
-    one, other = (Execution(problem, schedule) for schedule in (running, candidate))
+    one = Execution(problem, running)
+    check(should_stop)
+    other = Execution(problem, candidate, graph=candidate_graph)
     check(should_stop)
     exact = np.ones(len(problem.stages))
     running_ns, candidate_ns = one.scaled_ns(exact), other.scaled_ns(exact)
@@ -126,27 +142,40 @@ def _gain(running_ns: float, candidate_ns: float) -> float:
 
 
 def _check_shape(problem: PipelineProblem, schedule: Schedule) -> None:
-    compute: list[list[Token]] = [[] for _ in problem.devices]
-    for op, s, m, _, _ in schedule.ops:
-        if not (0 <= s < len(problem.stages) and 0 <= m < problem.micro_batches):
-            raise OrderError(f"no stage {s} or micro-batch {m} in this problem")
-        if op != "O":
-            compute[problem.stages[s].device].append(Token(op, s, m))
-    check_complete(problem, Orders(tuple(map(tuple, compute))))
+    tables = tables_of(problem)
+    numbers, _, _ = timed_columns(tables, schedule.ops)
+    _, stages, micro_batches, _, _ = zip(*schedule.ops, strict=True)
+    for values, size in ((stages, tables.stages), (micro_batches, tables.micro_batches)):
+        if min(values) < 0 or max(values) >= size:
+            raise OrderError("the schedule has stages or micro-batches that this problem has not")
+    counts = np.bincount(numbers, minlength=len(tables.ops)).reshape(len(KINDS), -1)
+    has_weight = tables.ops[:, DURATION].reshape(len(KINDS), -1)[WEIGHT] > 0
+    if (
+        (counts[[FORWARD, BACKWARD]] != 1).any()
+        or (counts[WEIGHT] != has_weight).any()
+        or (counts[RELOAD] > (tables.can_offload > 0)).any()
+        or (counts[OFFLOAD] != counts[RELOAD]).any()
+    ):
+        raise OrderError("the schedule does not have each operation of this problem once")
 
 
 class Execution:
     """A schedule's orders and waits as a graph whose longest paths are its times, for any
-    durations. With `within_memory` allocations start in their order, as ranks that have waits to
+    durations; `graph` is the schedule's precedence graph where it is known. With `within_memory`
+    allocations start in their order, as ranks that have waits to
     keep memory limits start them. Raises `OrderError` if orders and waits deadlock."""
 
     def __init__(
-        self, problem: PipelineProblem, schedule: Schedule, *, within_memory: bool = False
+        self,
+        problem: PipelineProblem,
+        schedule: Schedule,
+        *,
+        within_memory: bool = False,
+        graph: PrecedenceGraph | None = None,
     ) -> None:
         tables = tables_of(problem)
-        # Without limits no allocation waits for another one.
-        limited = problem if within_memory else _without_limits(problem)
-        self.graph = precedence_graph(limited, schedule)
+        graph = graph or precedence_graph(problem, schedule)
+        self.graph = graph if within_memory else without_allocations(graph)
         self._order, caught = topological_order(self.graph)
         if caught != NO_CYCLE:
             raise OrderError("the orders and waits of the schedule deadlock")
@@ -180,14 +209,6 @@ class Execution:
     def scaled_ns(self, factors: Floats) -> float:
         """The objective where each stage's operations take their times by its factor."""
         return self.objective_ns(self.duration_ns * factors[self.stage])
-
-
-def _without_limits(problem: PipelineProblem) -> PipelineProblem:
-    return replace(
-        problem,
-        devices=tuple(replace(d, activation_memory_bytes=None) for d in problem.devices),
-        hosts=tuple(replace(host, memory_bytes=None) for host in problem.hosts),
-    )
 
 
 @compiled

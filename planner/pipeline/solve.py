@@ -80,9 +80,14 @@ class Portfolio:
         if not state.candidates:
             state.reporter.phase("explaining why nothing fits")
             return infeasible_answer(state.spec, shortages, time.monotonic() - state.started)
+        if start is not None and (start.get("origin") or {}).get("kind") == StartKind.RUNNING_PLAN:
+            self.running = start["schedule"]
+            state.replaces_running = True
         is_hurried = not state.is_reproducible and has_to_hurry(state)
         if is_hurried:
-            # An answer before anything else.
+            # An answer before anything else, and only that if a run goes on without it.
+            state.is_brief = state.replaces_running
+            state.incumbents.are_reported = not state.is_brief
             self.started_from = start_from_stored(state, start)
             offer_first(state)
         state.reporter.phase("lower bounds")
@@ -90,9 +95,6 @@ class Portfolio:
             state.add_bounds(candidate, lower_bounds(candidate.problem, state.should_stop))
         if not is_hurried:
             self.started_from = start_from_stored(state, start)
-        if start is not None and (start.get("origin") or {}).get("kind") == StartKind.RUNNING_PLAN:
-            self.running = start["schedule"]
-            state.replaces_running = True
         with state.trace.step(Step.CLASSIC):
             self.rows = classic_rows(state)
             if not is_made_at_once(state):

@@ -195,7 +195,7 @@ def succeeded(
             "problem": PROBLEM,
             "schedule": SCHEDULE,
             "comparison": [],
-            "certificate": {"proven_optimal": proven_optimal},
+            "certificate": {"proven_optimal": proven_optimal, "memory_safe_under_jitter": True},
             "provenance": {"engine": "cbc"},
         },
     }

@@ -88,6 +88,7 @@ def _routes(routes: object) -> Iterator[str]:
 SCOPE_OF = {
     "GET": Scope.READ,
     "POST": Scope.SUBMIT,
+    "PATCH": Scope.SUBMIT,
     "DELETE": Scope.SUBMIT,
 }
 

@@ -11,6 +11,7 @@ from starlette.testclient import TestClient
 from app.database import Database
 from app.main import create_app
 from app.models import CalibrationVersion
+from app.repositories.calibrations import CalibrationRepository
 from app.settings import Settings
 from planner.cost.resolve import resolve
 from planner.following.profile import planned
@@ -294,6 +295,21 @@ def test_batches_use_calibrations_too(run_client: TestClient, runs: list[str]) -
     refused = run_client.post("/v1/batches", json={"requests": requests})
     assert refused.json()["errors"][0]["path"] == "requests.1.request.cluster.calibration"
     assert run_client.post("/v1/batches", json={"requests": requests[:1]}).status_code == 202
+
+
+def test_of_two_fits_at_once_the_later_takes_the_next_number(
+    run_client: TestClient, runs: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fit(run_client)
+    real = CalibrationRepository.versions
+    stale: list[list[int]] = [[]]
+
+    def versions(self: CalibrationRepository, tenant: str, gpu: str) -> list[int]:
+        return stale.pop() if stale else real(self, tenant, gpu)
+
+    monkeypatch.setattr(CalibrationRepository, "versions", versions)
+    assert fit(run_client)["version"] == 2
+    assert not stale
 
 
 def test_old_versions_go(

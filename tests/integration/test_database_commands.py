@@ -15,6 +15,7 @@ from click.testing import CliRunner, Result
 from sqlalchemy import create_engine, make_url, text, update
 from starlette.testclient import TestClient
 
+from app import models
 from app.database import Database
 from app.models import SCHEMA_REVISION, Job, Solve
 from app.services import upkeep
@@ -108,6 +109,29 @@ def test_check_finds_a_job_whose_solve_is_gone(
     done = run("check")
     assert done.exit_code == 1
     assert "jobs refer to solve lost, which is gone" in done.output
+
+
+@ON_SQLITE
+def test_check_finds_what_is_left_of_a_run(run: Run, database: Database, database_url: str) -> None:
+    tables = ("run_documents", "run_versions", "run_acks", "run_telemetry", "run_events")
+    with database.writing() as session:
+        session.add(models.Run(id="gone", stages=1, ranks=1, kept_iterations=10))
+        session.flush()
+        own = {"run_id": "gone"}
+        session.add(models.RunDocument(**own, name="state", text="{}"))
+        session.add(models.RunVersion(**own, version=1, state="confirmed", reason="given"))
+        session.add(models.RunAck(**own, version=1, rank=0, iteration=0))
+        session.add(models.RunTelemetry(**own, iteration=0, stage=0, measures="{}"))
+        session.add(models.RunEvent(**own, seq=0, kind="created", detail=""))
+    assert run("check").output == "nothing is wrong\n"
+    plain = sqlite3.connect(str(make_url(database_url).database))
+    with plain:
+        plain.execute("DELETE FROM runs")
+    plain.close()
+    done = run("check")
+    assert done.exit_code == 1
+    for table in tables:
+        assert f"{table} refer to run gone, which is gone" in done.output
 
 
 @ON_SQLITE

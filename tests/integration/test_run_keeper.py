@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -23,6 +26,7 @@ from app.settings import Settings
 from tests.integration.fakes import START
 from tests.integration.following import (
     FOLLOW,
+    PROBLEM,
     RUNS,
     STAGES,
     acknowledge,
@@ -35,11 +39,13 @@ from tests.integration.following import (
     report,
     start_run,
     stored,
+    telemetry,
     view,
 )
-from tests.integration.helpers import set_columns, solve_row
+from tests.integration.helpers import eventually, set_columns, solve_row
 
 SLOW = {1: 1.5}
+LONG_S = 60
 
 
 @pytest.fixture
@@ -112,6 +118,150 @@ def test_a_worthwhile_plan_is_published_scheduled_and_run(
     assert answer["plan"] == {
         "version": 2, "state": "running", "apply_at_iteration": 66, "running_version": 2,
     }  # fmt: skip
+
+
+def running(client: TestClient, database: Database, attempts: Attempts, run_id: str) -> None:
+    """Version 2 runs from iteration 66 on; it was to save a fifth."""
+    keeper = keeper_of(database, client.app.state.services.settings)  # type: ignore[attr-defined]
+    answer_solve(attempts, database, gain=0.2)
+    look(database, keeper)
+    acknowledge(client, run_id, 2, iteration=61)
+    look(database, keeper)
+    report(client, run_id, range(60, 68), SLOW)
+    look(database, keeper)
+    assert newest(client, run_id)["state"] == "running"
+
+
+def test_the_list_of_runs_has_what_the_running_version_gains(
+    run_client: TestClient, database: Database, attempts: Attempts, keeper: RunKeeper, drifted: str
+) -> None:
+    def gains() -> list[tuple[float | None, float | None]]:
+        runs = run_client.get(RUNS).json()["runs"]
+        return [(run["predicted_gain"], run["measured_gain"]) for run in runs]
+
+    answer_solve(attempts, database, gain=0.2)
+    look(database, keeper)
+    assert gains() == [(None, None)]
+    acknowledge(run_client, drifted, 2, iteration=61)
+    look(database, keeper)
+    report(run_client, drifted, range(60, 68), SLOW)
+    look(database, keeper)
+    assert gains() == [(0.2, None)]
+    report(run_client, drifted, range(68, 90), SLOW)
+    look(database, keeper)
+    ((predicted, measured),) = gains()
+    assert predicted == 0.2
+    assert measured == pytest.approx(newest(run_client, drifted)["measured_gain"])
+    assert measured is not None
+
+
+def test_an_acknowledgement_of_what_is_being_rolled_back_is_told_of_the_newest(
+    run_client: TestClient, database: Database, attempts: Attempts, keeper: RunKeeper, drifted: str
+) -> None:
+    running(run_client, database, attempts, drifted)
+    slower = [
+        telemetry(number, SLOW) | {"iteration_ns": 16_000, "plan_version": 2}
+        for number in range(68, 90)
+    ]
+    posted = run_client.post(f"{RUNS}/{drifted}/telemetry", json={"iterations": slower})
+    assert posted.status_code == 200
+    path = f"{RUNS}/{drifted}/plan"
+    # Nobody has looked yet, so that it still runs.
+    late = run_client.post(f"{path}/2/ack", json={"rank": 0, "iteration": 88})
+    assert (late.status_code, late.json()["state"]) == (200, "running")
+    look(database, keeper)
+    assert [own["state"] for own in view(run_client, drifted)["versions"][:2]] == [
+        "published", "rolled_back",
+    ]  # fmt: skip
+    late = run_client.post(f"{path}/2/ack", json={"rank": 1, "iteration": 89})
+    assert (late.status_code, late.json()["code"]) == (409, "version_superseded")
+    assert late.json()["newest_version"] == 3
+    plan = run_client.get(path).json()
+    assert (plan["version"], plan["reason"], plan["copy_of"]) == (3, "rolled_back", 1)
+    drawn = run_client.get(f"{path}/3/timeline").json()
+    assert drawn["ops"] == run_client.get(f"{path}/1/timeline").json()["ops"]
+    acknowledge(run_client, drifted, 3, iteration=90)
+    look(database, keeper)
+    assert newest(run_client, drifted)["state"] == "scheduled"
+
+
+def test_stopping_a_run_cancels_the_solve_of_its_fresh_profile(
+    run_client: TestClient, database: Database, keeper: RunKeeper, drifted: str
+) -> None:
+    job_id = view(run_client, drifted)["re_solve"]["job_id"]
+    assert run_client.delete(f"{RUNS}/{drifted}").json()["state"] == "stopped"
+    assert run_client.get(f"/v1/jobs/{job_id}").json()["state"] == "cancelled"
+    assert queued(database) == []
+    assert look(database, keeper) == 0
+    assert view(run_client, drifted)["re_solve"] is None
+
+
+@pytest.mark.parametrize("is_over", [False, True])
+def test_another_shape_takes_the_place_of_the_solve_in_flight(
+    run_client: TestClient,
+    database: Database,
+    attempts: Attempts,
+    keeper: RunKeeper,
+    drifted: str,
+    is_over: bool,
+) -> None:
+    job_id = view(run_client, drifted)["re_solve"]["job_id"]
+    if is_over:
+        # Its plan is of the old shape, and comes too late.
+        answer_solve(attempts, database, gain=0.2)
+    smaller = {**PROBLEM, "devices": [{}], "stages": PROBLEM["stages"][:1]}
+    assert run_client.patch(f"{RUNS}/{drifted}", json={"problem": smaller}).status_code == 200
+    look(database, keeper)
+    state = run_client.get(f"/v1/jobs/{job_id}").json()["state"]
+    assert state == ("succeeded" if is_over else "cancelled")
+    shown = view(run_client, drifted)
+    assert [own["version"] for own in shown["versions"]] == [1]
+    assert shown["re_solve"]["reason"] == "shape_change"
+    assert shown["re_solve"]["job_id"] != job_id
+    (solve_id,) = queued(database)
+    problem = json.loads(solve_row(database, solve_id).spec)["candidates"][0]["problem"]
+    assert len(problem["stages"]) == 1
+
+
+def test_two_processes_that_look_at_once_do_everything_once(
+    run_client: TestClient,
+    database: Database,
+    database_url: str,
+    settings: Settings,
+    attempts: Attempts,
+) -> None:
+    run_id = start_run(run_client)
+    environment = {
+        **os.environ,
+        "LOADMASTER_DATABASE_URL": database_url,
+        "LOADMASTER_DATA_DIR": str(settings.data_dir),
+    }
+    command = [sys.executable, "-m", "tests.integration.run_keeper_process", run_id]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    keepers = [subprocess.Popen(command, env=environment, **pipes) for _ in range(2)]  # type: ignore[call-overload]
+    try:
+        for process in keepers:
+            assert process.stdout.readline() == "looks\n"
+        report(run_client, run_id, range(30))
+        report(run_client, run_id, range(30, 60), SLOW)
+        eventually(lambda: len(queued(database)) == 1)
+        answer_solve(attempts, database, gain=0.2)
+        eventually(lambda: newest(run_client, run_id)["version"] == 2)
+        acknowledge(run_client, run_id, 2, iteration=61)
+        eventually(lambda: newest(run_client, run_id)["state"] == "scheduled")
+        report(run_client, run_id, range(60, 68), SLOW)
+        eventually(lambda: newest(run_client, run_id)["state"] == "running")
+        ends = [process.communicate(timeout=LONG_S)[0] for process in keepers]
+    finally:
+        for process in keepers:
+            process.kill()
+            process.wait()
+    assert [process.returncode for process in keepers] == [0, 0], ends
+    happened = ["created", "solve_asked", "published", "scheduled", "running"]
+    assert kinds(run_client, run_id) == happened
+    assert queued(database) == []
+    with database.reading() as session:
+        assert len(session.scalars(select(Job.id)).all()) == 1
 
 
 def test_a_plan_that_is_not_worth_it_is_not_published(
@@ -404,7 +554,6 @@ def test_the_keepers_thread_follows_by_itself(
     settings: Settings, database: Database, attempts: Attempts
 ) -> None:
     from app.main import create_app
-    from tests.integration.helpers import eventually
 
     with TestClient(create_app(settings)) as client:
         run_id = start_run(client, planned=False)

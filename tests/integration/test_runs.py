@@ -12,6 +12,7 @@ from starlette.testclient import TestClient
 
 from app.database import Database
 from app.models import Job, RunDocument, RunTelemetry, RunVersion
+from app.schemas.timelines import TimelineView
 from app.services.attempts import Attempts
 from app.settings import Settings
 from tests.integration.following import (
@@ -191,6 +192,23 @@ def test_a_wait_for_the_first_plan_ends_with_it(
     assert (plan.status_code, plan.json()["version"]) == (200, 1)
 
 
+def test_the_timeline_of_a_version_needs_no_job(run_client: TestClient) -> None:
+    run_id = start_run(run_client)
+    path = f"{RUNS}/{run_id}/plan/1/timeline"
+    answer = run_client.get(path)
+    assert answer.status_code == 200, answer.text
+    timeline = answer.json()
+    TimelineView.model_validate(timeline, strict=True)
+    assert (timeline["schedule"], timeline["makespan_ns"]) == ("Version 1", 8000)
+    assert timeline["ops"]["op"].count("F") == 4
+    assert [device["busy_ns"] for device in timeline["devices"]] == [6000, 6000]
+    known = {"If-None-Match": answer.headers["ETag"]}
+    assert run_client.get(path, headers=known).status_code == 304
+    for other in (known, {"If-None-Match": "*"}):
+        missing = run_client.get(f"{RUNS}/{run_id}/plan/2/timeline", headers=other)
+        assert problem_code(missing) == (404, "version_not_found")
+
+
 def test_an_acknowledgement_counts_once_and_says_how_many_there_are(
     run_client: TestClient,
 ) -> None:
@@ -310,7 +328,7 @@ def test_nothing_is_said_of_a_run_without_a_plan(run_client: TestClient) -> None
 
 
 def test_no_run_is_told_of_that_is_not_there(run_client: TestClient) -> None:
-    for path in ("", "/plan", "/plan/1", "/diagnosis", "/proposals"):
+    for path in ("", "/plan", "/plan/1", "/plan/1/timeline", "/diagnosis", "/proposals"):
         for run_id in (NO_RUN, "none"):
             answer = run_client.get(f"{RUNS}/{run_id}{path}")
             assert problem_code(answer) == (404, "run_not_found")

@@ -139,6 +139,18 @@ def test_the_openapi_document_is_complete(client: TestClient) -> None:
         "estimate_communication",
         "estimate_checkpoints",
         "diagnose",
+        "start_run",
+        "list_runs",
+        "get_run",
+        "change_run",
+        "stop_run",
+        "post_telemetry",
+        "get_run_plan",
+        "get_run_plan_version",
+        "get_run_plan_timeline",
+        "acknowledge_plan",
+        "get_run_proposals",
+        "get_run_diagnosis",
         "fit_calibration",
         "list_calibrations",
         "list_calibration_versions",
@@ -185,7 +197,7 @@ def test_the_openapi_document_is_complete(client: TestClient) -> None:
     )
     for name, request in REQUESTS.items():
         operation = operations[f"estimate_{name.replace('-', '_')}"]
-        refusals = {"400", "403", "413", "415", "421", "422", "429"}
+        refusals = {"400", "403", "413", "415", "421", "422", "429", "503"}
         assert {"200", *refusals} == set(operation["responses"])
         content = operation["requestBody"]["content"]["application/json"]
         assert content["schema"]["$ref"] == f"#/components/schemas/{request.__name__}"

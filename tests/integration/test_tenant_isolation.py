@@ -206,7 +206,14 @@ def bobs_run(world: World) -> str:
     return world.run
 
 
-for _part in ("", "/plan", "/plan/{version}", "/diagnosis", "/proposals"):
+for _part in (
+    "",
+    "/plan",
+    "/plan/{version}",
+    "/plan/{version}/timeline",
+    "/diagnosis",
+    "/proposals",
+):
     isolates_by_id("GET", f"{RUNS}/{{run_id}}{_part}", bobs_run)
 isolates_by_id("GET", f"{RUNS}/{{run_id}}/plan", bobs_run, query="?brief=true", prefer="wait=1")
 isolates_by_id("PATCH", f"{RUNS}/{{run_id}}", bobs_run, body={"name": "anns"})
@@ -394,7 +401,15 @@ def same_for_all(world: World) -> None:
         assert world.get(world.ann, path).json() == before
 
 
-ESTIMATES = ("memory", "step-time", "recomputation", "scaling", "offload", "communication")
+ESTIMATES = (
+    "memory",
+    "step-time",
+    "recomputation",
+    "scaling",
+    "offload",
+    "communication",
+    "checkpoints",
+)
 
 
 @isolates("POST", *(f"/v1/{name}-estimates" for name in ESTIMATES))

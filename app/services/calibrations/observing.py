@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from planner.pipeline.schedule import TimedOp
 
 
+PEAK = "peak_memory_bytes"
+
+
 @dataclass(frozen=True)
 class StoredRun:
     """A run: its request, what is remembered of it, its window, and the plan that it runs."""
@@ -45,7 +48,9 @@ def observation_of(database: Database, row: RunRow, gpu: str | None) -> Observat
     gpu_of(request)
     run = _stored(database, row, request)
     estimates = estimates_of(run.samples, run.state.counts)
-    return observe(row.id, run.request, run.state.base, estimates, _ops(run))
+    reports_peaks = any(quantity == PEAK for _, quantity in estimates)
+    ops = _ops(run) if reports_peaks else ()
+    return observe(row.id, run.request, run.state.base, estimates, ops)
 
 
 def _request(database: Database, row: RunRow) -> Mapping[str, Any]:

@@ -134,7 +134,8 @@ class Looker:
         publish, solving = outcome.publish, seen.state.solving
         if publish is None or publish.copy_of is not None or seen.row.job_id is None:
             return outcome
-        if solving is None or solving.reason is not Reason.FIRST:
+        # Later ones are asked for in the placement that is followed by then.
+        if solving is None or solving.reason is not Reason.FIRST or solving.number > 1:
             return outcome
         with self._database.reading() as session:
             text = RunLooks(session).answer_part(seen.row.tenant, seen.row.job_id, "problem")

@@ -17,11 +17,14 @@ MIRRORED = ("state", "apply_at_iteration", "measured_gain")
 def plan_columns(state: RunState) -> dict[str, Any]:
     """What `runs` has of the versions."""
     newest = state.newest
+    running = None if state.running is None else state.version(state.running)
     return {
         "newest_version": None if newest is None else newest.number,
         "newest_state": None if newest is None else newest.state.value,
         "apply_at_iteration": None if newest is None else newest.apply_at_iteration,
         "running_version": state.running,
+        "predicted_gain": None if running is None else running.predicted_gain,
+        "measured_gain": None if running is None else running.measured_gain,
     }
 
 

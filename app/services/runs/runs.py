@@ -123,13 +123,16 @@ class Runs:
             reader = RunReader(connection)
             row = _row(reader, caller, run_id)
             found = _version(reader, run_id, version)
-            document = None if brief else reader.version_document(run_id, version)
-        if document is None and not brief:
-            raise VersionNotFound(
-                f"Version {version} is too old: its plan is not kept any more. "
-                f"The newest is {row.newest_version}."
-            )
+            document = None if brief else _document(reader, row, version)
         return plan_text(row, found, document)
+
+    def plan_document(self, caller: Caller, run_id: str, version: int) -> str:
+        """Problem and schedule of a version, as JSON text. Raises what `plan` raises."""
+        with self._database.looking() as connection:
+            reader = RunReader(connection)
+            row = _row(reader, caller, run_id)
+            _version(reader, run_id, version)
+            return _document(reader, row, version)
 
     def acknowledge(
         self, caller: Caller, run_id: str, version: int, rank: int, iteration: int
@@ -205,6 +208,16 @@ def _version(reader: RunReader, run_id: str, version: int) -> VersionRow:
     if found is None:
         raise VersionNotFound(f"The run has no version {version}.")
     return found
+
+
+def _document(reader: RunReader, row: RunRow, version: int) -> str:
+    document = reader.version_document(row.id, version)
+    if document is None:
+        raise VersionNotFound(
+            f"Version {version} is too old: its plan is not kept any more. "
+            f"The newest is {row.newest_version}."
+        )
+    return document
 
 
 def _check_ack(row: RunRow, version: VersionRow, rank: int, iteration: int) -> None:

@@ -9,6 +9,7 @@ from app.models import RunStatus, SolveState
 from app.repositories.job_rows import JobRow
 from app.repositories.run_rows import EventRow, RunRow, VersionRow
 from app.schemas.runs import (
+    AdaptedView,
     DriftView,
     EventView,
     PlanView,
@@ -71,6 +72,8 @@ def run_item(row: RunRow) -> RunItem:
         newest_state=None if row.newest_state is None else VersionState(row.newest_state),
         apply_at_iteration=row.apply_at_iteration,
         running_version=row.running_version,
+        predicted_gain=row.predicted_gain,
+        measured_gain=row.measured_gain,
         links=links_of(row),
     )
 
@@ -94,7 +97,7 @@ def run_view(
         stages=_stages(state, samples, estimates),
         re_solve=_re_solve(state, job),
         events=[_event(event) for event in events],
-        adapted=adapted(state.base, estimates).to_document(),
+        adapted=AdaptedView(**adapted(state.base, estimates).to_document()),
         settings=state.settings,
     )
 

@@ -87,6 +87,16 @@ export async function fetchTimeline(
   return (await ask<Timeline>(`${jobPath(id)}/timeline${search}`, { signal })).body;
 }
 
+/** The timeline of a version of a run's plan, which does not need the job that made it. */
+export async function fetchRunTimeline(
+  run: string,
+  version: number,
+  signal?: AbortSignal,
+): Promise<Timeline> {
+  const path = `runs/${encodeURIComponent(run)}/plan/${version}/timeline`;
+  return (await ask<Timeline>(path, { signal })).body;
+}
+
 export async function planSource(id: string, signal?: AbortSignal): Promise<PlanSource> {
   const [job, result, steps] = await Promise.all([
     fetchJob(id, signal),

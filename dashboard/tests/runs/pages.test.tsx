@@ -92,7 +92,7 @@ function following() {
 
 it("says what runs, what it promised and held, what drifted, and what is looked for", async () => {
   service.answers.set("runs/run-1", () => json(following()));
-  service.answers.set("jobs/job-1/timeline", () => json({}));
+  service.answers.set("runs/run-1/plan/2/timeline", () => json({}));
   await show(<RunPage id="run-1" />);
   await pass(100);
   expect(page.textContent).toContain("Version 2 runs from iteration 55 on.");
@@ -141,7 +141,21 @@ it("names no gain of a plan that there is nothing to compare with", async () => 
   expect(names).toContain("Predicted gain");
   expect(names).not.toContain("Measured gain");
   expect(page.textContent).toContain("nothing to compare with");
-  expect(page.textContent).toContain("This plan was given with the run");
+});
+
+it("draws a plan that was given with the run, and says where a plan is not kept", async () => {
+  const versions = [versionOf({ reason: "given", job_id: null })];
+  service.answers.set("runs/run-1", () => json(viewOf({ running_version: 1, versions })));
+  service.answers.set("runs/run-1/plan/1/timeline", () => json({}));
+  await show(<RunPage id="run-1" />);
+  await pass(100);
+  expect(page.querySelector(".gantt-of")?.textContent).toBe("Schedule of version 1");
+  expect(page.textContent).not.toContain("The whole plan");
+  render(null, page);
+  service.answers.set("runs/run-1/plan/1/timeline", () => problem(404, "version_not_found"));
+  await show(<RunPage id="run-1" />);
+  await pass(100);
+  expect(page.textContent).toContain("The plan of this version is not kept any more");
 });
 
 it("stops a run only once that is confirmed", async () => {
@@ -209,10 +223,19 @@ it("says that there is no such run", async () => {
 });
 
 it("lists runs page by page, each asked for again with its tag", async () => {
-  const first = itemOf({ id: "a", name: "first", newest_version: 3, newest_state: "scheduled" });
+  const first = itemOf({
+    id: "a",
+    name: "first",
+    newest_version: 3,
+    newest_state: "scheduled",
+    predicted_gain: 0.125,
+  });
   service.answers.set("runs", (request) =>
     new URL(request.url).searchParams.has("cursor")
-      ? json({ runs: [itemOf({ id: "b", name: "second" })], next_cursor: null })
+      ? json({
+          runs: [itemOf({ id: "b", name: "second", predicted_gain: 0.2, measured_gain: -0.03 })],
+          next_cursor: null,
+        })
       : request.headers.get("If-None-Match") === '"p1"'
         ? new Response(null, { status: 304 })
         : json({ runs: [first], next_cursor: "next" }, { ETag: '"p1"' }),
@@ -220,10 +243,13 @@ it("lists runs page by page, each asked for again with its tag", async () => {
   await show(<RunsPage />);
   expect(page.textContent).toContain("version 3");
   expect(page.textContent).toContain("scheduled");
+  expect(page.textContent).toContain("12.50% predicted");
   expect(page.textContent).not.toContain("second");
   await press("Load more");
   expect(page.textContent).toContain("first");
   expect(page.textContent).toContain("second");
+  expect(page.querySelector(".gain-bad")?.textContent).toContain("3.00%");
+  expect(page.textContent).not.toContain("20.00%");
 });
 
 it("says how a run is made where there is none", async () => {

@@ -15,6 +15,8 @@ export function itemOf(fields: Partial<RunItem> = {}): RunItem {
     newest_state: null,
     apply_at_iteration: null,
     running_version: null,
+    predicted_gain: null,
+    measured_gain: null,
     links: { self: "", telemetry: "", plan: "", diagnosis: "", proposals: "", job: null },
     ...fields,
   };

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import expm1, inf
+from math import expm1, inf, log1p
 
 from planner.estimates.checkpoints.intervals import LARGEST_EXPONENT
 
@@ -71,18 +71,24 @@ def cycle_s(levels: Levels, work_s: float, segments: int) -> float:
     full = _segment(levels, work_s + levels.full_cost_s)
     if fast is None or full is None:
         return inf
-    (fast_own, fast_kept), (full_own, _) = fast, full
+    (fast_own, fast_kept), (full_own, full_kept) = fast, full
     # V(k-1) is the last segment's own; before it come k - 1 alike, each with a share of the next.
-    kept = fast_kept ** (segments - 1)
-    alike = (1 - kept) / (1 - fast_kept) if fast_kept < 1 else float(segments - 1)
-    total = _Linear(
-        fast_own.own * alike + kept * full_own.own,
-        fast_own.slope * alike + kept * full_own.slope,
-    )
-    recovery_s = levels.mtbf_s * expm1(full_restart)
-    if total.slope >= 1:
+    before = fast_kept ** (segments - 1)
+    total_s = fast_own.own * _alike(fast_own.slope, segments - 1) + before * full_own.own
+    # A segment is either ended or lost, so that what remains of W in V(0) is never lost. As a
+    # product it keeps its digits where a difference from 1 would have none.
+    ends = before * full_kept
+    if ends == 0:
         return inf
-    return (total.own + total.slope * recovery_s) / (1 - total.slope)
+    recovery_s = levels.mtbf_s * expm1(full_restart)
+    return (total_s + (1 - ends) * recovery_s) / ends
+
+
+def _alike(lost: float, count: int) -> float:
+    """How many of `count` segments are begun in the mean before one is lost."""
+    if lost <= 0:
+        return float(count)
+    return -expm1(count * log1p(-lost)) / lost if lost < 1 else float(min(1, count))
 
 
 def _segment(levels: Levels, length_s: float) -> tuple[_Linear, float] | None:

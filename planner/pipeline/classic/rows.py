@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from itertools import chain
 from operator import attrgetter
 from typing import Any
@@ -18,7 +19,7 @@ from planner.pipeline.classic.timed import TimedClassic
 from planner.pipeline.kernel.tables import WEIGHT, compute_durations
 from planner.pipeline.problem import PipelineProblem
 from planner.pipeline.schedule import Schedule
-from planner.progress import StopCheck, never
+from planner.progress import StopCheck, check, never
 from planner.sizes import gib
 
 CHEAP_ROW = "1F1B"
@@ -145,6 +146,8 @@ class _Placed:
 
     def __init__(self, posted: PipelineProblem, wanted: Placement, should_stop: StopCheck) -> None:
         self.should_stop = should_stop
+        self.posted = posted
+        self.wanted = wanted
         fits_posted = {
             Placement.ONE_CHUNK: placements.is_one_chunk,
             Placement.INTERLEAVED: placements.is_interleaved,
@@ -152,22 +155,27 @@ class _Placed:
         }[wanted]
         self.hypothetical = not fits_posted(posted)
         self.placement = wanted if self.hypothetical else Placement.AS_POSTED
-        self.problem = posted
-        if self.hypothetical:
-            self.problem = placements.merged(posted)
-            if wanted is Placement.INTERLEAVED:
-                self.problem = placements.interleaved(self.problem)
-            elif wanted is Placement.V_SHAPE:
-                self.problem = placements.v_shape(self.problem)
+
+    @cached_property
+    def problem(self) -> PipelineProblem:
+        """The work in this placement, made when first asked for: a large one takes long."""
+        if not self.hypothetical:
+            return self.posted
+        merged = placements.merged(self.posted)
+        if self.wanted is Placement.INTERLEAVED:
+            return placements.interleaved(merged)
+        return placements.v_shape(merged) if self.wanted is Placement.V_SHAPE else merged
 
     def row(self, recipe: _Recipe) -> ClassicRow:
         """The row of a schedule; one that lives off splitting W says where there is none, and one
         that lives off offloads is left out where there are none."""
         name = recipe.name
-        if recipe.offloads and not self.problem.can_offload:
+        if recipe.offloads and not self.posted.can_offload:
             return self._row(name, None, NOTHING_TO_OFFLOAD)
         if self.should_stop():
             return self._row(name, None, NOT_REACHED)
+        if recipe.offloads and not self.problem.can_offload:
+            return self._row(name, None, NOTHING_TO_OFFLOAD)
         timed = recipe.make(self.problem)
         lacks = shortage(timed)
         if lacks is not None:
@@ -186,7 +194,14 @@ class _Placed:
         shortage: Shortage | None = None,
     ) -> ClassicRow:
         return ClassicRow(
-            name, self.placement, self.hypothetical, timed, self.problem, fits, reason, shortage
+            name,
+            self.placement,
+            self.hypothetical,
+            timed,
+            self.posted if timed is None else self.problem,
+            fits,
+            reason,
+            shortage,
         )
 
 
@@ -207,23 +222,27 @@ def _recipes(problem: PipelineProblem, should_stop: StopCheck) -> tuple[_Recipe,
     one_chunk = _Placed(problem, Placement.ONE_CHUNK, should_stop)
     interleaved = _Placed(problem, Placement.INTERLEAVED, should_stop)
     v_shape = _Placed(problem, Placement.V_SHAPE, should_stop)
-    chunks = placements.chunks_per_device(interleaved.problem) or 2
+
+    def chunks_of(placed: PipelineProblem) -> int:
+        return placements.chunks_per_device(placed) or 2
 
     def interleave(placed: PipelineProblem) -> TimedClassic:
-        return schedules.interleaved_schedule(placed, chunks)
+        return schedules.interleaved_schedule(placed, chunks_of(placed))
 
     def grouped(placed: PipelineProblem) -> TimedClassic:
-        return schedules.grouped_interleaved_schedule(placed, chunks)
+        return schedules.grouped_interleaved_schedule(placed, chunks_of(placed))
 
     def half_grouped(placed: PipelineProblem) -> TimedClassic:
+        chunks = chunks_of(placed)
         least = schedules.group_sizes(placed, chunks)[0]
         return schedules.grouped_interleaved_schedule(placed, chunks, least)
 
     def half_offloaded(placed: PipelineProblem) -> TimedClassic:
+        chunks = chunks_of(placed)
         return schedules.uniform_interleaved_schedule(placed, chunks, (chunks + 1) // 2)
 
     def fully_offloaded(placed: PipelineProblem) -> TimedClassic:
-        return schedules.uniform_interleaved_schedule(placed, chunks, chunks)
+        return schedules.uniform_interleaved_schedule(placed, chunks_of(placed), chunks_of(placed))
 
     return (
         _Recipe("GPipe", one_chunk, schedules.gpipe_schedule),
@@ -272,6 +291,7 @@ def _pipe_offload_family(
     dispatcher makes of a uniform repeat under the limits."""
     if not problem.can_offload:
         return
+    check(should_stop)
     chunks = placements.chunks_per_device(problem)
     hidden: Iterable[TimedClassic] = ()
     if chunks == 1:

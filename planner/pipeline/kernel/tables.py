@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import chain
-from typing import NamedTuple
+from typing import Literal, NamedTuple
+from weakref import ref
 
 import numpy as np
 import numpy.typing as npt
@@ -57,8 +58,19 @@ class Tables(NamedTuple):
     host_limit: Integers
 
 
+_latest: dict[Literal["kept"], tuple[ref[PipelineProblem], Tables]] = {}
+
+
 def tables_of(problem: PipelineProblem) -> Tables:
-    """The arrays of a problem."""
+    """The arrays of a problem, which nobody may change: those of the problem that was asked for
+    last are kept while it exists, since a solve asks for them again and again."""
+    found = _latest.get("kept")
+    if found is None or found[0]() is not problem:
+        found = _latest["kept"] = ref(problem), _tables_of(problem)
+    return found[1]
+
+
+def _tables_of(problem: PipelineProblem) -> Tables:
     stages, count = problem.stages, problem.micro_batches
     offload_bytes = _grid_of([stage.offload_bytes for stage in stages], count)
     channel_of, channels = _channels(problem)
@@ -152,6 +164,15 @@ def operation_numbers(tables: Tables, tokens: Iterable[tuple[OpKind, int, int]])
     count = tables.micro_batches
     base = {kind: k * tables.stages * count for k, kind in enumerate(KINDS)}
     return np.array([base[op] + s * count + m for op, s, m in tokens], dtype=np.int64)
+
+
+def timed_columns(tables: Tables, ops: Sequence[TimedOp]) -> tuple[Integers, Integers, Integers]:
+    """Numbers, starts and ends (ns) of one or more operations, in their sequence."""
+    number_of = {kind: k for k, kind in enumerate(KINDS)}
+    names, *rest = zip(*ops, strict=True)
+    kinds = np.array([number_of[name] for name in names], dtype=np.int64)
+    stages, micro_batches, start_ns, end_ns = (np.array(own, dtype=np.int64) for own in rest)
+    return numbered(tables, kinds, stages, micro_batches), start_ns, end_ns
 
 
 def tokens_of(kinds: Integers, stages: Integers, micro_batches: Integers) -> list[Token]:

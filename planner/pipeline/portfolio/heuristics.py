@@ -49,7 +49,7 @@ def start_from_stored(state: SolveState, start: Mapping[str, Any] | None) -> dic
         is_of_another = origin["kind"] not in (StartKind.EARLIER_ATTEMPT, StartKind.VERIFICATION)
         name = FoundBy.STORED if is_of_another else start.get("found_by", FoundBy.STORED)
         with state.trace.step(Step.STORED):
-            state.incumbents.offer(candidate, found.schedule, name)
+            state.incumbents.offer(candidate, found.schedule, name, found.verify_s)
         return {
             **origin,
             "placement": candidate.placement,
@@ -81,7 +81,8 @@ def classic_rows(state: SolveState) -> list[dict[str, Any]]:
     """The comparison: each classic schedule that fits is also a start for the rest.
 
     Of large candidates only one is offered here, so that there is an answer; which of the others
-    is worth the seconds that it takes to verify is for `offer_rows_for_later` to say.
+    is worth the seconds that it takes to verify is for `offer_rows_for_later` to say. Of a brief
+    solve that has a plan the rows are not computed.
     """
     state.reporter.phase(Step.CLASSIC)
     rows = []
@@ -89,7 +90,9 @@ def classic_rows(state: SolveState) -> list[dict[str, Any]]:
         posted = candidate.placement == AS_POSTED
         is_large = candidate.problem.operations >= LARGE_OPERATIONS
         usable: list[ClassicRow] = []
-        for row in comparison_rows(candidate.problem, state.stop_check(CLASSIC_SHARE)):
+        known = state.incumbents.best_of(candidate)
+        stop = (lambda: True) if state.is_brief and known else state.stop_check(CLASSIC_SHARE)
+        for row in comparison_rows(candidate.problem, stop):
             # Where placement is a decision, another candidate has a hypothetical row for real.
             if posted or not row.hypothetical:
                 own = {} if posted else {"placement": candidate.placement}

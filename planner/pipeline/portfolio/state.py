@@ -42,6 +42,8 @@ class SolveState:
         self.trace = Trace(self.started)
         self.pace = Pace()
         self.replaces_running = False
+        self.is_brief = False
+        """Whether all time goes to the answer: no comparison, and nothing reported before."""
         self.candidates: list[Candidate] = []
         self.bounds: dict[str, list[Bound]] = {}
         self.rows_for_later: list[tuple[Candidate, list[ClassicRow]]] = []

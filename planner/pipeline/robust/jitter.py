@@ -11,10 +11,11 @@ import numpy.typing as npt
 
 from planner.compiled import compiled
 from planner.errors import Interrupted
+from planner.pipeline.kernel.tables import DEVICE, KIND, WEIGHT, tables_of
 from planner.pipeline.problem import Objective, PipelineProblem
 from planner.pipeline.robust.clocks import NO_CYCLE, topological_order
 from planner.pipeline.robust.precedence import PrecedenceGraph, precedence_graph
-from planner.pipeline.schedule import COMPUTE_KINDS, Schedule
+from planner.pipeline.schedule import Schedule
 from planner.progress import StopCheck, never
 
 EDGES_TO_FOLLOW = 40_000_000
@@ -102,12 +103,10 @@ def _objectives(
     order, caught = topological_order(graph)
     if caught != NO_CYCLE:
         raise ValueError("the schedule's waits deadlock")
-    duration_ns = np.array([op.end_ns - op.start_ns for op in graph.ops], dtype=np.float64)
+    duration_ns = (graph.end_ns - graph.start_ns).astype(np.float64)
     epilogue_ns = np.array([device.epilogue_ns for device in problem.devices], dtype=np.float64)
-    device = np.array(
-        [problem.stages[op.stage].device if op.op in COMPUTE_KINDS else -1 for op in graph.ops],
-        dtype=np.int64,
-    )
+    operations = tables_of(problem).ops[graph.numbers]
+    device = np.where(operations[:, KIND] <= WEIGHT, operations[:, DEVICE], -1)
     delayed = np.flatnonzero(graph.lag_ns)
     lag_ns = np.zeros_like(graph.lag_ns)
     low, high = 1 - relative, 1 + relative

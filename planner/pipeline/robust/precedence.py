@@ -29,7 +29,7 @@ Memory
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from operator import attrgetter
 from typing import NamedTuple
@@ -37,6 +37,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from planner.compiled import compiled
 from planner.pipeline.effects import MemoryKey
 from planner.pipeline.kernel.tables import (
     ALLOCATED,
@@ -58,9 +59,10 @@ from planner.pipeline.kernel.tables import (
     Tables,
     operation_numbers,
     tables_of,
+    timed_columns,
 )
 from planner.pipeline.problem import PipelineProblem
-from planner.pipeline.schedule import Schedule, TimedOp
+from planner.pipeline.schedule import Schedule, TimedOp, Wait
 from planner.progress import StopCheck, check, never
 
 NOWHERE = -1
@@ -132,18 +134,15 @@ def precedence_graph(
     check(should_stop)
     tables = tables_of(problem)
     ops = tuple(sorted(schedule.ops, key=attrgetter("start_ns")))
-    numbers = operation_numbers(tables, (op[:3] for op in ops))
-    start_ns = np.fromiter((op[3] for op in ops), dtype=np.int64, count=len(ops))
-    end_ns = np.fromiter((op[4] for op in ops), dtype=np.int64, count=len(ops))
-    place = np.full(len(tables.ops), NOWHERE, dtype=np.int64)
-    place[numbers] = np.arange(len(ops))
+    numbers, start_ns, end_ns = timed_columns(tables, ops)
+    place = _places(tables, numbers)
     check(should_stop)
     queues = _queues(tables, numbers, end_ns > start_ns)
     check(should_stop)
     uses = _MemoryUses(tables, numbers)
     edges = _Edges(len(ops))
     _add_data(edges, tables, numbers, place)
-    _add_waits(edges, tables, schedule, place)
+    _add_waits(edges, tables, schedule.waits or (), place)
     edges.add(queues.members, _shifted(queues.members, queues.first))
     allocation_first, allocation = uses.allocations()
     edges.add(allocation, _shifted(allocation, allocation_first), at_end=False)
@@ -162,6 +161,39 @@ def precedence_graph(
         memories=uses.scarce(queues),
         memory_keys=uses.keys,
     )
+
+
+def with_more_waits(
+    problem: PipelineProblem, graph: PrecedenceGraph, waits: Sequence[Wait]
+) -> PrecedenceGraph:
+    """The graph of the same operations with these waits beside those that it has."""
+    tables = tables_of(problem)
+    after = np.repeat(np.arange(len(graph.ops)), np.diff(graph.first))
+    edges = _Edges(len(graph.ops))
+    edges.take(after, graph.before, graph.at_end, graph.lag_ns)
+    _add_waits(edges, tables, waits, _places(tables, graph.numbers))
+    first, before, at_end, lag_ns = edges.sorted()
+    return replace(graph, first=first, before=before, at_end=at_end, lag_ns=lag_ns)
+
+
+def without_allocations(graph: PrecedenceGraph) -> PrecedenceGraph:
+    """The same where no allocation waits for another one to start: memory counts for nothing."""
+    kept = np.concatenate([[0], np.cumsum(graph.at_end)])
+    at_end = graph.at_end
+    return replace(
+        graph,
+        first=kept[graph.first],
+        before=graph.before[at_end],
+        at_end=at_end[at_end],
+        lag_ns=graph.lag_ns[at_end],
+    )
+
+
+def _places(tables: Tables, numbers: Integers) -> Integers:
+    """Where in the sequence each of the problem's operations is."""
+    place = np.full(len(tables.ops), NOWHERE, dtype=np.int64)
+    place[numbers] = np.arange(len(numbers))
+    return place
 
 
 class _Edges:
@@ -183,15 +215,34 @@ class _Edges:
         there = before != NOWHERE
         lags = np.zeros(len(before)) if lag_ns is None else lag_ns.astype(np.float64)
         ends = np.full(np.count_nonzero(there), at_end)
-        self._parts.append((after[there], before[there], ends, lags[there]))
+        self.take(after[there], before[there], ends, lags[there])
+
+    def take(
+        self, after: Integers, before: Integers, at_end: Flags, lag_ns: npt.NDArray[np.float64]
+    ) -> None:
+        """Each operation of `after` waits for the one of `before` at its place."""
+        self._parts.append((after, before, at_end, lag_ns))
 
     def sorted(self) -> tuple[Integers, Integers, Flags, npt.NDArray[np.float64]]:
         """The graph's `first`, `before`, `at_end` and `lag_ns`."""
         after, before, at_end, lag_ns = (
             np.concatenate(columns) for columns in zip(*self._parts, strict=True)
         )
-        order = np.argsort(after, kind="stable")
-        return _bounds(after, self._count), before[order], at_end[order], lag_ns[order]
+        first = _bounds(after, self._count)
+        order = _sorted_by_group(after, first)
+        return first, before[order], at_end[order], lag_ns[order]
+
+
+@compiled
+def _sorted_by_group(groups: Integers, first: Integers) -> Integers:
+    """The entries of each group after those of the group before, in their order."""
+    free = first.copy()
+    order = np.empty(len(groups), dtype=np.int64)
+    for k in range(len(groups)):
+        group = groups[k]
+        order[free[group]] = k
+        free[group] += 1
+    return order
 
 
 def _bounds(groups: Integers, count: int) -> Integers:
@@ -214,9 +265,11 @@ def _queues(tables: Tables, numbers: Integers, takes_time: Flags) -> QueueArrays
         len(tables.devices) + tables.ops[numbers, CHANNEL],
         tables.ops[numbers, DEVICE],
     )
-    _, queue = np.unique(2 * owner + takes_time, return_inverse=True)
-    first = _bounds(queue, int(queue.max(initial=-1)) + 1)
-    members = np.argsort(queue, kind="stable")
+    label = 2 * owner + takes_time
+    is_used = np.bincount(label) > 0
+    queue = (np.cumsum(is_used) - 1)[label]
+    first = _bounds(queue, int(is_used.sum()))
+    members = _sorted_by_group(queue, first)
     position = np.empty(len(numbers), dtype=np.int64)
     position[members] = np.arange(len(numbers)) - first[queue[members]]
     return QueueArrays(queue, position, first, members)
@@ -244,8 +297,7 @@ def _add_data(edges: _Edges, tables: Tables, numbers: Integers, place: Integers)
         wait((kinds <= WEIGHT) & (cells % tables.micro_batches > 0), numbers - 1)
 
 
-def _add_waits(edges: _Edges, tables: Tables, schedule: Schedule, place: Integers) -> None:
-    waits = schedule.waits or ()
+def _add_waits(edges: _Edges, tables: Tables, waits: Sequence[Wait], place: Integers) -> None:
     waiting = operation_numbers(tables, (wait.token for wait in waits))
     earlier = operation_numbers(tables, chain.from_iterable(wait.after for wait in waits))
     counts = np.array([len(wait.after) for wait in waits], dtype=np.int64)
@@ -265,7 +317,8 @@ class _MemoryUses:
         device = tables.ops[numbers, DEVICE]
         host = tables.devices[device, ASSIGNED_HOST]
         host = np.where(host >= 0, devices + host, NOWHERE)
-        self.allocated_bytes, self.freed_bytes = tables.ops[numbers][:, [ALLOCATED, FREED]].T
+        self.allocated_bytes = tables.ops[numbers, ALLOCATED]
+        self.freed_bytes = tables.ops[numbers, FREED]
         # Tables have the bytes that a transfer moves with the device.
         offloads, reloads = kinds == OFFLOAD, kinds == RELOAD
         self.allocated_bytes = np.where(offloads, self.freed_bytes, self.allocated_bytes)
@@ -319,8 +372,8 @@ class _MemoryUses:
 def _grouped(group: Integers, count: int) -> tuple[Integers, Integers]:
     """Where each group begins, and the members of all, in their order; none of `NOWHERE`."""
     there = np.flatnonzero(group >= 0)
-    members = there[np.argsort(group[there], kind="stable")]
-    return _bounds(group[there], count), members
+    first = _bounds(group[there], count)
+    return first, there[_sorted_by_group(group[there], first)]
 
 
 def _sums(groups: Integers, values: Integers, count: int) -> Integers:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from planner.errors import Interrupted
@@ -15,8 +15,8 @@ from planner.pipeline.pace import (
 from planner.pipeline.problem import PipelineProblem
 from planner.pipeline.robust.any_durations import graph_violations
 from planner.pipeline.robust.jitter import Jitter, jitter_of_graph
-from planner.pipeline.robust.precedence import PrecedenceGraph, precedence_graph
-from planner.pipeline.robust.waits import with_waits
+from planner.pipeline.robust.precedence import PrecedenceGraph
+from planner.pipeline.robust.waits import waits_and_graph
 from planner.pipeline.schedule import Schedule
 from planner.pipeline.verify import Violation
 
@@ -25,11 +25,12 @@ from planner.pipeline.verify import Violation
 class Robustness:
     """A schedule with its waits, what the proof for any durations finds, and jitter figures.
 
-    Without time for them the schedule has no waits and `violations` is None; `jitter` is None if
-    there was none for enough samples. `left_out` says what is missing and why.
+    Without time for them the schedule has no waits and `graph` and `violations` are None; `jitter`
+    is None if there was none for enough samples. `left_out` says what is missing and why.
     """
 
     schedule: Schedule
+    graph: PrecedenceGraph | None = field(compare=False, repr=False)
     violations: tuple[Violation, ...] | None
     jitter: Jitter | None
     left_out: str | None = None
@@ -67,22 +68,37 @@ def robustness(
 ) -> Robustness:
     """Derive the waits of a schedule that passes `verify`, prove them and measure the jitter, as
     far as there is time."""
+    return with_jitter(problem, safety(problem, schedule, closing), closing)
+
+
+def safety(
+    problem: PipelineProblem, schedule: Schedule, closing: Closing = UNLIMITED
+) -> Robustness:
+    """The same without jitter."""
     try:
         if not closing.may_begin(SAFETY_VERIFICATIONS):
             raise Interrupted("there is no time for waits")
-        safe = with_waits(problem, schedule, closing.is_over)
-        graph = precedence_graph(problem, safe, closing.is_over)
+        safe, graph = waits_and_graph(problem, schedule, closing.is_over)
         violations = tuple(graph_violations(graph, closing.is_over))
     except Interrupted:
         missing = "no waits, no proof for any durations and no jitter samples"
-        return Robustness(schedule, None, None, f"{missing}: {closing.reason}")
-    figures = _jitter(problem, graph, closing)
+        return Robustness(schedule, None, None, None, f"{missing}: {closing.reason}")
+    return Robustness(safe, graph, violations, None)
+
+
+def with_jitter(
+    problem: PipelineProblem, robust: Robustness, closing: Closing = UNLIMITED
+) -> Robustness:
+    """With jitter figures, if there is the graph, and time for enough samples."""
+    if robust.graph is None:
+        return robust
+    figures = _jitter(problem, robust.graph, closing)
     left_out = f"no jitter samples: {closing.reason}" if figures is None else None
-    return Robustness(safe, violations, figures, left_out)
+    return replace(robust, jitter=figures, left_out=left_out)
 
 
 def _jitter(problem: PipelineProblem, graph: PrecedenceGraph, closing: Closing) -> Jitter | None:
-    if not closing.may_begin(SAMPLES_VERIFICATIONS):
+    if not closing.will_finish(SAMPLES_VERIFICATIONS):
         return None
     try:
         return jitter_of_graph(problem, graph, closing.is_over)

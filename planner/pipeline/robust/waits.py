@@ -31,6 +31,7 @@ from planner.pipeline.robust.precedence import (
     QueueArrays,
     ScarceMemories,
     precedence_graph,
+    with_more_waits,
 )
 from planner.pipeline.robust.sequence import in_sequence
 from planner.pipeline.schedule import Schedule, Wait
@@ -48,9 +49,17 @@ def with_waits(
     sequence and the waits are never later if everything takes its given time. Waits are in
     sequence, and so are the operations of each. Raises `Interrupted` if told to stop.
     """
+    return waits_and_graph(problem, schedule, should_stop)[0]
+
+
+def waits_and_graph(
+    problem: PipelineProblem, schedule: Schedule, should_stop: StopCheck = never
+) -> tuple[Schedule, PrecedenceGraph]:
+    """The schedule of `with_waits`, and its precedence graph."""
     bare = replace(schedule, ops=in_sequence(problem, schedule.ops), waits=())
     graph = precedence_graph(problem, bare, should_stop)
-    return replace(bare, waits=tuple(_waits(graph, should_stop)))
+    waits = tuple(_waits(graph, should_stop))
+    return replace(bare, waits=waits), with_more_waits(problem, graph, waits)
 
 
 def _waits(graph: PrecedenceGraph, should_stop: StopCheck) -> Iterator[Wait]:
@@ -140,14 +149,13 @@ def _waits_of(walk: _Walk, rows: Rows, v: int) -> Integers:
     first, last = _candidates(walk, rows, v)
     best = -1
     for k in range(len(first)):
-        if first[k] == last[k]:
+        # Only what ends before the best so far can be better.
+        end = last[k] if best < 0 else _ended_sooner(walk, v, k, first[k], last[k], best)
+        if first[k] == end:
             continue
-        alone = _op_of(walk, v, k, last[k] - 1)
-        if _freed(walk, rows, v, np.array([alone])) < walk.needed[v]:
-            continue
-        u = _earliest(walk, rows, v, k, first[k], last[k], chosen)
-        if best < 0 or (walk.end_ns[u], u) < (walk.end_ns[best], best):
-            best = u
+        alone = _op_of(walk, v, k, end - 1)
+        if _freed(walk, rows, v, np.array([alone])) >= walk.needed[v]:
+            best = _earliest(walk, rows, v, k, first[k], end, chosen)
     if best >= 0:
         return np.array([best])
     return _several_waits(walk, rows, v, first, last)
@@ -217,14 +225,31 @@ def _ended_by(end_ns: Integers, members: Integers, when_ns: int) -> int:
 
 
 @compiled
+def _ended_sooner(walk: _Walk, v: int, k: int, first: int, last: int, than: int) -> int:
+    """From `first` on, up to but not including which free of a source the operations behind them
+    end before another one; of equal ends the operation that comes first in sequence counts."""
+    low, high = first, last
+    while low < high:
+        middle = (low + high) // 2
+        u = _op_of(walk, v, k, middle)
+        if (walk.end_ns[u], u) < (walk.end_ns[than], than):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@compiled
 def _earliest(
     walk: _Walk, rows: Rows, v: int, k: int, first: int, last: int, others: Integers
 ) -> int:
     """The first operation of a source whose end, with the others', frees enough."""
+    waits = np.empty(len(others) + 1, dtype=np.int64)
+    waits[:-1] = others
     low, high = first, last - 1
     while low < high:
         middle = (low + high) // 2
-        waits = np.append(others, _op_of(walk, v, k, middle))
+        waits[-1] = _op_of(walk, v, k, middle)
         if _freed(walk, rows, v, waits) >= walk.needed[v]:
             high = middle
         else:

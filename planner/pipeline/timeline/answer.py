@@ -18,13 +18,14 @@ Row = Mapping[str, Any]
 """Of an answer's comparison."""
 
 
-def own_timeline(answer: Mapping[str, Any]) -> dict[str, Any]:
-    """The timeline of the schedule that a pipeline answer gives."""
+def own_timeline(answer: Mapping[str, Any], name: str = OWN) -> dict[str, Any]:
+    """The timeline of the schedule that a pipeline answer gives, under this name. Of the answer
+    `problem` and `schedule` suffice."""
     problem = read_problem(answer["problem"])
     document = answer["schedule"]
     ops = [TimedOp(*(op[name] for name in TimedOp._fields)) for op in document["ops"]]
     schedule = replace(schedule_from_ops(problem, ops), waits=_waits(document.get("waits", ())))
-    title = Title(OWN, placement_of(answer), True, None, None, document.get("lower_bound_ns"))
+    title = Title(name, placement_of(answer), True, None, None, document.get("lower_bound_ns"))
     return timeline_document(problem, schedule, title)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -202,6 +204,103 @@ def test_a_failed_solve_is_asked_for_again_after_the_cool_down(state: str) -> No
     assert run.at(55, Solved(1, state)) == ["solve_failed"]  # type: ignore[arg-type]
     assert run.at(80) == []
     assert run.at(85) == ["solve_asked"]
+
+
+def asked_at(run: Run, iterations: Iterable[int], **answer: Any) -> list[int]:
+    """When solves are asked for that each end like this, five iterations later."""
+    asked = []
+    for newest in iterations:
+        solving = run.state.solving
+        ends = solving is not None and newest >= solving.asked_at_iteration + 5
+        solved = Solved(solving.number, **answer) if solving is not None and ends else None
+        if "solve_asked" in run.at(newest, solved):
+            asked.append(newest)
+    return asked
+
+
+def test_solves_that_keep_failing_are_asked_for_ever_more_rarely() -> None:
+    run = Run(samples(range(5_000), straggler))
+    asked = asked_at(run, range(40, 3_000), state="failed")
+    cool_down = SETTINGS.cool_down_iterations
+    waits = [second - first - 5 for first, second in pairwise(asked)]
+    assert waits[:4] == [cool_down * times for times in (1, 2, 4, 8)]
+    assert set(waits[4:]) == {16 * cool_down}
+
+
+def test_what_cannot_be_planned_is_refused_ever_more_rarely() -> None:
+    run = Run(samples(range(700), lambda i, s: 1e9))
+    refused = [newest for newest in range(20, 600) if run.at(newest)]
+    assert [second - first for first, second in pairwise(refused)] == [30, 60, 120, 240]
+
+
+def setback_of(run: Run, times: int) -> int:
+    """Let so many solves in a row fail; the iteration until which no other is asked for."""
+    newest = 40
+    while run.state.setback is None or run.state.setback.times < times:
+        asked_at(run, [newest], state="failed")
+        newest += 1
+    return run.state.setback.until
+
+
+def test_drift_from_what_failed_ends_the_back_off() -> None:
+    run = Run(samples(range(2_000), straggler))
+    until = setback_of(run, 4)
+    drifts_from = until - 150
+    run.samples = samples(
+        range(2_000), lambda i, s: 2.0 if s == 0 and i >= drifts_from else straggler(i, s)
+    )
+    (first, *_) = asked_at(run, range(drifts_from, until), state="failed")
+    assert first < drifts_from + 20
+    assert run.state.setback is not None
+    assert run.state.setback.times < 4
+
+
+def test_other_limits_end_the_back_off() -> None:
+    run = Run(samples(range(2_000), straggler))
+    until = setback_of(run, 4)
+    run.state = changed(run.state, problem(900), SETTINGS, until - 150)
+    assert run.at(until - 150) == ["solve_asked"]
+
+
+def test_a_publication_ends_the_back_off() -> None:
+    run = Run(samples(range(2_000), straggler))
+    until = setback_of(run, 3)
+    assert run.at(until) == ["solve_asked"]
+    assert run.at(until + 5, succeeded(run.state)) == ["published"]
+    assert run.state.setback is None
+
+
+def test_failures_and_refusals_are_counted_apart() -> None:
+    run = Run(samples(range(2_000), straggler))
+    until = setback_of(run, 3)
+    assert run.at(until) == ["solve_asked"]
+    assert run.at(until + 5, succeeded(run.state, 0.0)) == ["refused"]
+    assert run.state.setback is not None
+    assert (run.state.setback.kind, run.state.setback.times) == ("refused", 1)
+
+
+def test_a_failed_solve_for_other_limits_is_asked_for_again() -> None:
+    run = Run(samples(range(200)))
+    run.at(20)
+    run.state = changed(run.state, problem(900), SETTINGS, 20)
+    assert run.at(20) == ["solve_asked"]
+    assert run.at(25, Solved(1, "failed")) == ["solve_failed"]
+    assert run.at(54) == []
+    outcome = step(run.state, run.look(55))
+    assert outcome.solve is not None
+    assert outcome.solve.reason == Reason.MEMORY_LIMIT_CHANGE
+
+
+def test_the_first_plan_of_another_shape_is_asked_for_again_at_once() -> None:
+    run = drifted()
+    reshaped(run, 52)
+    run.samples = []
+    for number in (2, 3):
+        assert run.at(52, Solved(number, "failed")) == ["solve_failed", "solve_asked"]
+        assert run.state.solving is not None
+        assert run.state.solving.reason == Reason.SHAPE_CHANGE
+    assert run.at(52, Solved(4, "failed")) == ["solve_failed"]
+    assert run.at(52 + SETTINGS.cool_down_iterations) == ["solve_asked"]
 
 
 def test_no_plan_within_the_headroom_is_refused() -> None:
@@ -473,6 +572,17 @@ def test_another_shape_gives_up_what_was_scheduled() -> None:
     reshaped(run, 61)
     assert run.state.version(2).state is VersionState.SUPERSEDED
     assert run.state.running is None
+
+
+def test_a_plan_of_the_old_shape_that_comes_late_is_not_published() -> None:
+    run = drifted()
+    solved = succeeded(run.state)
+    run.state = changed(run.state, smaller(), SETTINGS, 52)
+    outcome = step(run.state, run.look(52, solved))
+    assert outcome.publish is None
+    assert outcome.drop_solve
+    assert outcome.solve is not None
+    assert outcome.solve.reason == Reason.SHAPE_CHANGE
 
 
 def test_telemetry_of_the_old_shape_is_forgotten() -> None:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 import pytest
 
 from planner.errors import OrderError
 from planner.pipeline import verify as verifying
+from planner.pipeline.classic.rows import NOT_REACHED, NOTHING_TO_OFFLOAD
 from planner.pipeline.options import SolverDocument
 from planner.pipeline.periodic.long import direct_schedules
+from planner.pipeline.portfolio import heuristics
 from planner.pipeline.problem import PipelineProblem, Stage
 from planner.pipeline.replan import replan, retimed
 from planner.pipeline.schedule import Schedule
 from planner.pipeline.verify import verify
+from planner.progress import SilentReporter
 from tests.problems import uniform_problem
 
 STAGES, MICRO_BATCHES, STRAGGLER = 32, 64, 20
@@ -71,6 +75,29 @@ def test_a_warm_solve_is_near_its_bound_and_no_worse_than_what_runs(running: Sch
     assert origin["kept"]
     assert origin["objective_ns"] == baseline.makespan_ns
     assert certificate["value_ns"] <= baseline.makespan_ns
+
+
+def test_in_a_hurry_all_time_goes_to_the_answer(
+    monkeypatch: pytest.MonkeyPatch, running: Schedule
+) -> None:
+    monkeypatch.setattr(heuristics, "HURRIED_S_PER_OPERATION", 1.0)
+    reporter = Recorder()
+    options = SolverDocument(time_limit_s=10, mip_gap=0.04).resolve()
+    document = replan(measured(planned_for()), running, options, reporter)["document"]
+    assert document["certificate"]["memory_safe_under_jitter"]
+    assert document["replacement"]["gain"] >= 0
+    assert reporter.incumbents == 0
+    assert {row["reason"] for row in document["comparison"]} <= {NOT_REACHED, NOTHING_TO_OFFLOAD}
+
+
+class Recorder(SilentReporter):
+    """Counts the schedules that are reported."""
+
+    def __init__(self) -> None:
+        self.incumbents = 0
+
+    def incumbent(self, document: dict[str, Any], objective: float, found_by: str) -> None:
+        self.incumbents += 1
 
 
 def test_orders_that_no_longer_fit_are_said_so(running: Schedule) -> None:

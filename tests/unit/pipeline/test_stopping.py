@@ -18,7 +18,7 @@ from planner.pipeline.pace import CLOSING_VERIFICATIONS
 from planner.pipeline.periodic.long import direct_schedules, extended_schedule
 from planner.pipeline.portfolio import heuristics
 from planner.pipeline.portfolio.heuristics import classic_rows, offer_rows_for_later
-from planner.pipeline.portfolio.state import SolveState
+from planner.pipeline.portfolio.state import MOST_CLOSING, SolveState
 from planner.pipeline.portfolio.trace import Trace
 from planner.pipeline.problem import PipelineProblem
 from planner.pipeline.request import resolve_request
@@ -214,6 +214,6 @@ def test_the_deadline_moves_with_what_verifying_takes() -> None:
     state.pace.measured(7680, 20.0)
     assert ends - state.deadline == pytest.approx(0.5 + 2.0 * CLOSING_VERIFICATIONS)
     state.pace.measured(7680, 1000.0)
-    assert ends - state.deadline == pytest.approx(0.5 + 100 / 3)
+    assert ends - state.deadline == pytest.approx(0.5 + 100 * MOST_CLOSING)
     state.pace.measured(10, 0.0)
-    assert ends - state.deadline == pytest.approx(0.5 + 100 / 3)
+    assert ends - state.deadline == pytest.approx(0.5 + 100 * MOST_CLOSING)

@@ -104,6 +104,15 @@ def test_a_larger_gpu_is_the_smallest_preset_that_does() -> None:
     }
 
 
+def test_a_larger_gpu_comes_without_the_calibration_of_the_smaller_one() -> None:
+    calibration = {"gpu": "tiny", "version": 1, "runs": 1, "efficiency": {"compute": 0.5}}
+    gpu = {**TINY, "name": "tiny"}
+    why = why_of(body(gpu=gpu, cluster={"calibration": calibration}))
+    (remedy,) = (own for own in why["remedies"] if own["remedy"] == "gpu")
+    assert remedy["fits"]
+    assert remedy["request_changes"]["cluster.calibration"] is None
+
+
 def test_what_the_search_restricts_is_left_out_as_well() -> None:
     fixed = {"recomputation": "none", "offload": False, "micro_batch_size": 4}
     searched = {"zero_stage": [0], "tensor_parallel": [1], "pipeline_parallel": [2]}

@@ -80,12 +80,15 @@ export const runs = {
     model: "Model",
     iteration: "Newest iteration",
     running: "Runs",
+    gain: "Gain",
     newest: "Newest version",
     applies: "From iteration",
     news: "Last news",
     created: "Made",
   },
   version: (number: number) => `version ${number}`,
+  predictedGain: "predicted",
+  measuredGain: "measured",
   noVersion: "none yet",
   noNews: "none yet",
   run: {
@@ -192,9 +195,7 @@ export const runs = {
   schedule: {
     title: "The running plan",
     loading: "Loading the schedule…",
-    noJob:
-      "This plan was given with the run, so there is no timeline of it. Plans that are made for the run have one.",
-    gone: "The job that made this plan is not kept any more, so there is no timeline of it.",
+    gone: "The plan of this version is not kept any more, so there is no timeline of it.",
     gantt: (version: number) => `Schedule of version ${version}`,
     whole: "The whole plan",
   },

@@ -9,21 +9,7 @@ import { runPath } from "./store";
 
 const RATIO_DIGITS = 2;
 
-/** What `planner.following.elastic` says of a changed shape. */
-interface Proposal {
-  kind: string;
-  micro_batches: number;
-  micro_batch_size: number;
-  layers_per_stage: number[] | null;
-  predicted_ns: number;
-  running_ns: number | null;
-  lower_bound_ns: number | null;
-  predicted_gain: number | null;
-  needs_restart: boolean;
-  baseline: { micro_batches: number; predicted_ns: number | null; reason: string | null } | null;
-  reason: string;
-  notes: string[];
-}
+type Proposal = Proposals["proposals"][number];
 
 /** Other shapes of the run that would be faster. */
 export function ProposalsPanel(props: { run: RunView }) {
@@ -40,7 +26,7 @@ export function ProposalsPanel(props: { run: RunView }) {
             )}
           </p>
           {found.proposals.length === 0 && <p>{t.none}</p>}
-          {(found.proposals as unknown as Proposal[]).map((proposal) => (
+          {found.proposals.map((proposal) => (
             <ProposalPart key={proposal.kind} proposal={proposal} />
           ))}
         </>

@@ -1,5 +1,5 @@
 import { ApiError } from "../../api/client";
-import { fetchTimeline } from "../../api/source";
+import { fetchRunTimeline } from "../../api/source";
 import type { RunVersion, RunView } from "../../api/types";
 import { Empty, Failure, Loading } from "../../components/states";
 import { texts } from "../../i18n";
@@ -23,11 +23,7 @@ export function SchedulePanel(props: { run: RunView }) {
         <h2>{t.title}</h2>
         {jobId !== null && <a href={href(["jobs", jobId])}>{t.whole}</a>}
       </div>
-      {jobId === null ? (
-        <Empty title={t.noJob} />
-      ) : (
-        <Gantt key={jobId} jobId={jobId} title={t.gantt(version.version)} />
-      )}
+      <Gantt key={version.version} run={run.id} version={version.version} />
     </section>
   );
 }
@@ -38,14 +34,15 @@ export function jobOf(run: Pick<RunView, "versions">, version: RunVersion): stri
   return version.job_id ?? (original ? jobOf(run, original) : null);
 }
 
-function Gantt(props: { jobId: string; title: string }) {
+function Gantt(props: { run: string; version: number }) {
   const t = texts().runs.schedule;
+  const { run, version } = props;
   const { value, error, reload } = useLoad(
-    (signal) => fetchTimeline(props.jobId, undefined, signal),
-    [props.jobId],
+    (signal) => fetchRunTimeline(run, version, signal),
+    [run, version],
   );
   if (value) {
-    return <GanttView timeline={value} title={props.title} />;
+    return <GanttView timeline={value} title={t.gantt(version)} />;
   }
   if (error instanceof ApiError && error.status === 404) {
     return <Empty title={t.gone} />;

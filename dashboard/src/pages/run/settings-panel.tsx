@@ -4,24 +4,12 @@ import { measured, SortableTable } from "../../components/sortable-table";
 import { bytes, duration, number, percent } from "../../format";
 import { texts } from "../../i18n";
 
-/** What `planner.following.adapt` says of settings of offloading. */
-interface Adapted {
-  backward_delay_tolerance_ns: number | null;
-  stages: AdaptedStage[];
-}
-
-interface AdaptedStage {
-  stage: number;
-  offload_bytes_per_s: number;
-  offload_time_factor: number;
-  chunk_bytes: number;
-}
+type AdaptedStage = RunView["adapted"]["stages"][number];
 
 /** How the run is followed, and settings of offloading as measured. */
 export function SettingsPanel(props: { run: RunView }) {
   const t = texts().runs.settings;
-  const { settings } = props.run;
-  const adapted = props.run.adapted as unknown as Adapted;
+  const { settings, adapted } = props.run;
   const tolerance = adapted.backward_delay_tolerance_ns;
   const iterations = (count: number) => t.iterations(number(count));
   return (

@@ -6,6 +6,7 @@ import type { Column } from "../../components/sortable-table";
 import { number } from "../../format";
 import type { Messages } from "../../i18n";
 import { href } from "../../route";
+import { Gain } from "../run/gain";
 import { RunBadge, VersionBadge } from "./badges";
 import { runName, runWord } from "./words";
 
@@ -45,6 +46,25 @@ export function columnsOf({ runs: t }: Messages): Column<RunItem>[] {
       cell: (run) => (run.running_version === null ? "–" : t.version(run.running_version)),
     },
     {
+      id: "gain",
+      title: t.columns.gain,
+      numeric: true,
+      value: gainOf,
+      cell: (run) => {
+        const share = gainOf(run);
+        return share === null ? (
+          "–"
+        ) : (
+          <>
+            <Gain share={share} />{" "}
+            <span class="faint small">
+              {run.measured_gain === null ? t.predictedGain : t.measuredGain}
+            </span>
+          </>
+        );
+      },
+    },
+    {
       id: "newest",
       title: t.columns.newest,
       value: (run) => run.newest_version,
@@ -76,6 +96,10 @@ export function columnsOf({ runs: t }: Messages): Column<RunItem>[] {
       cell: (run) => <Age at={run.created_at} />,
     },
   ];
+}
+
+function gainOf(run: RunItem): number | null {
+  return run.measured_gain ?? run.predicted_gain;
 }
 
 function counted(

@@ -7,6 +7,7 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
@@ -17,7 +18,8 @@ from planner.pipeline.documents import problem_to_document, read_problem
 from planner.pipeline.feasibility.decide import find_infeasibility, sequential_schedule
 from planner.pipeline.problem import PipelineProblem
 from planner.pipeline.robust.any_durations import verify_any_durations
-from planner.pipeline.robust.waits import with_waits
+from planner.pipeline.robust.precedence import PrecedenceGraph, precedence_graph
+from planner.pipeline.robust.waits import waits_and_graph, with_waits
 from planner.pipeline.schedule import Schedule, TimedOp, Token, Wait
 from planner.pipeline.timing import orders_of, schedule_from_ops, time_orders
 from planner.pipeline.verify import verify
@@ -51,6 +53,26 @@ def some_durations(
         return 1000 if token.op in "OR" else random.randint(0, 3)
 
     return {op.token: length(op.token) for op in schedule.ops}
+
+
+def test_waits_added_to_a_graph_are_those_of_the_schedule() -> None:
+    document = uniform_document(devices=3, micro_batches=6, limit=9)
+    for stage in document["stages"]:
+        stage |= {"offload_bytes": 3, "offload_ns": 9, "reload_ns": 9}
+    problem = read_problem(document)
+    counts = []
+    for seed in range(12):
+        safe, graph = waits_and_graph(problem, random_schedule(problem, Random(seed)))
+        bare = precedence_graph(problem, replace(safe, waits=()))
+        assert _edges(graph) == _edges(precedence_graph(problem, safe))
+        counts.append(len(_edges(graph) - _edges(bare)))
+    assert max(counts) > 0
+
+
+def _edges(graph: PrecedenceGraph) -> set[tuple[int, int, bool, float]]:
+    after = np.repeat(np.arange(len(graph.ops)), np.diff(graph.first))
+    columns = (after, graph.before, graph.at_end, graph.lag_ns)
+    return set(zip(*(column.tolist() for column in columns), strict=True))
 
 
 def some_latencies(schedule: Schedule, random: Random) -> dict[Token, int]:

@@ -10,7 +10,7 @@ from planner.errors import Interrupted
 from planner.pipeline import pace
 from planner.pipeline.adaoffload import adaoffload
 from planner.pipeline.documents import read_problem
-from planner.pipeline.pace import STOPPED_S, Closing
+from planner.pipeline.pace import ANSWER_VERIFICATIONS, STOPPED_S, Closing
 from planner.pipeline.robust.robustness import robustness
 from planner.progress import never
 from tests.benchmark_problems import benchmark_document as benchmark
@@ -30,7 +30,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 @pytest.mark.usefixtures("clock")
 def test_with_time_nothing_is_left_out() -> None:
-    found = robustness(PROBLEM, SCHEDULE, Closing(1.0, 106.0, never))
+    found = robustness(PROBLEM, SCHEDULE, Closing(1.0, 102.0 + ANSWER_VERIFICATIONS, never))
     assert found.memory_safe
     assert found.jitter is not None
     assert found.left_out is None
@@ -53,7 +53,7 @@ def test_what_would_not_be_done_soon_after_a_stop_request_is_not_begun() -> None
 
 def test_what_turns_out_to_take_too_long_is_given_up(clock: Clock) -> None:
     clock.tick = 1.0
-    found = robustness(PROBLEM, SCHEDULE, Closing(1.0, 106.0, never))
+    found = robustness(PROBLEM, SCHEDULE, Closing(1.0, 102.0 + ANSWER_VERIFICATIONS, never))
     assert (found.schedule.waits, found.jitter) == (None, None)
     assert found.left_out == f"{NOTHING}: the time was up"
 
@@ -64,7 +64,7 @@ def test_jitter_is_left_out_first(monkeypatch: pytest.MonkeyPatch, clock: Clock)
         raise Interrupted("too late")
 
     monkeypatch.setattr("planner.pipeline.robust.robustness.jitter_of_graph", too_late)
-    found = robustness(PROBLEM, SCHEDULE, Closing(1.0, 105.0, never))
+    found = robustness(PROBLEM, SCHEDULE, Closing(1.0, 103.0 + ANSWER_VERIFICATIONS, never))
     assert found.memory_safe
     assert found.schedule.waits
     assert found.left_out == "no jitter samples: the time was up"
