@@ -33,7 +33,8 @@ ENGINE_PACKAGES = {
 @dataclass(frozen=True)
 class Findings:
     """What a portfolio knows when it ends; mappings are keyed by placement. `running` is the
-    schedule document of the plan that a run follows, which the answer is to be compared with."""
+    schedule document of the plan that a run follows, which the answer is to be compared with;
+    `is_brief` whether there is no time for more than a safe plan and that comparison."""
 
     spec: PipelineSpec
     best: Incumbent
@@ -44,6 +45,7 @@ class Findings:
     trace: Trace
     started_from: Mapping[str, Any] | None
     running: Mapping[str, Any] | None
+    is_brief: bool
     moves: int
     stopped_by: str
     solve_seconds: float
@@ -62,7 +64,8 @@ def succeeded_answer(findings: Findings, closing: Closing = UNLIMITED) -> dict[s
     if findings.running is not None:
         # Before the jitter, which says less about whether to swap.
         compared["replacement"] = _replacement(findings, findings.running, robust, closing.is_over)
-    robust = with_jitter(best.candidate.problem, robust, closing)
+    if not findings.is_brief:
+        robust = with_jitter(best.candidate.problem, robust, closing)
     certificate = certificate_of(findings) | robust.certificate()
     bound_ns = findings.bounds[best.candidate.placement][0].value_ns
     document: dict[str, Any] = {

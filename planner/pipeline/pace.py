@@ -17,12 +17,12 @@ VERIFY_S_PER_OPERATION = 1e-5
 """Until the first verification has been measured."""
 FEWEST_MEASURED = 1_000
 """Of fewer operations the time says nothing about the pace."""
-SAFETY_VERIFICATIONS = 10.0
+SAFETY_VERIFICATIONS = 13.0
 """What waits and the proof for any durations take, in verifications of the same schedule: 5
-where no waits are needed, 10 where every fifth operation needs one."""
+where no waits are needed; where every fifth operation needs one 10, and 13 beside other load."""
 SAMPLES_VERIFICATIONS = 2.0
 """Likewise for a few samples under jitter."""
-REPLACEMENT_VERIFICATIONS = 10.0
+REPLACEMENT_VERIFICATIONS = 8.0
 """To compare a schedule with the one that runs, on samples of the profile."""
 ANSWER_VERIFICATIONS = 6.0
 """To report a schedule and to write the answer: 3 by itself, but of large ones whoever reads it

@@ -193,6 +193,7 @@ class Portfolio:
             trace=state.trace,
             started_from=self.started_from,
             running=self.running,
+            is_brief=state.is_brief,
             moves=self.moves,
             stopped_by=self._stopped_by(),
             solve_seconds=time.monotonic() - state.started,

@@ -19,7 +19,7 @@ from planner.progress import Reporter, StopCheck
 CLOSING_S = 0.5
 """Kept back from the time limit for the last verification and for writing the answer, beside what
 grows with the operations."""
-MOST_CLOSING = 1 / 2
+MOST_CLOSING = 2 / 3
 """Of a time limit, the most that is kept back."""
 
 

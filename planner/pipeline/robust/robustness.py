@@ -83,7 +83,7 @@ def safety(
     except Interrupted:
         missing = "no waits, no proof for any durations and no jitter samples"
         return Robustness(schedule, None, None, None, f"{missing}: {closing.reason}")
-    return Robustness(safe, graph, violations, None)
+    return Robustness(safe, graph, violations, None, "no jitter samples: the time was up")
 
 
 def with_jitter(

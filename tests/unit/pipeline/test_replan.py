@@ -86,6 +86,7 @@ def test_in_a_hurry_all_time_goes_to_the_answer(
     document = replan(measured(planned_for()), running, options, reporter)["document"]
     assert document["certificate"]["memory_safe_under_jitter"]
     assert document["replacement"]["gain"] >= 0
+    assert document["provenance"]["left_out"] == "no jitter samples: the time was up"
     assert reporter.incumbents == 0
     assert {row["reason"] for row in document["comparison"]} <= {NOT_REACHED, NOTHING_TO_OFFLOAD}
 

@@ -10,7 +10,7 @@ from planner.errors import Interrupted
 from planner.pipeline import pace
 from planner.pipeline.adaoffload import adaoffload
 from planner.pipeline.documents import read_problem
-from planner.pipeline.pace import ANSWER_VERIFICATIONS, STOPPED_S, Closing
+from planner.pipeline.pace import ANSWER_VERIFICATIONS, SAFETY_VERIFICATIONS, STOPPED_S, Closing
 from planner.pipeline.robust.robustness import robustness
 from planner.progress import never
 from tests.benchmark_problems import benchmark_document as benchmark
@@ -39,14 +39,15 @@ def test_with_time_nothing_is_left_out() -> None:
 
 @pytest.mark.usefixtures("clock")
 def test_what_would_not_be_done_soon_after_a_stop_request_is_not_begun() -> None:
-    # Waits and proof take about 10 verifications.
-    found = robustness(PROBLEM, SCHEDULE, Closing(STOPPED_S / 9.8, 200.0, StopAfter(0)))
+    too_slow_s = STOPPED_S / (SAFETY_VERIFICATIONS - 0.2)
+    found = robustness(PROBLEM, SCHEDULE, Closing(too_slow_s, 200.0, StopAfter(0)))
     assert found.schedule is SCHEDULE
     assert found.certificate() == {
         "memory_safe_under_jitter": None,
         "memory_safety": f"not known, {NOTHING}: the solve was asked to stop",
     }
-    found = robustness(PROBLEM, SCHEDULE, Closing(STOPPED_S / 10.2, 200.0, StopAfter(0)))
+    fast_s = STOPPED_S / (SAFETY_VERIFICATIONS + 0.2)
+    found = robustness(PROBLEM, SCHEDULE, Closing(fast_s, 200.0, StopAfter(0)))
     assert found.memory_safe
     assert found.jitter is not None
 
