@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
 import sys
@@ -19,6 +20,13 @@ BEST_KNOWN = PROBLEMS / "best-known.json"
 POLL_S = 0.5
 CHECKER_S = 60.0
 """How long a checker may take; one that proves optimality by itself may not end on 96 layers."""
+
+
+def parser_for(description: str | None) -> argparse.ArgumentParser:
+    """Of the arguments of a benchmark, which its docstring describes as it is written."""
+    return argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
 
 
 def wait_for(

@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from benchmarks.common import FOLDER
+from benchmarks.common import FOLDER, parser_for
 from benchmarks.environment import environment_lines, environment_now
 
 DASHBOARD = FOLDER.parent / "dashboard"
@@ -148,4 +148,5 @@ def _verdict(met: bool) -> str:
 
 
 if __name__ == "__main__":
+    parser_for(__doc__).parse_args()
     main()

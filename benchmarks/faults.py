@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from benchmarks.common import FOLDER
+from benchmarks.common import FOLDER, parser_for
 from benchmarks.environment import environment_lines, environment_now
 
 Record = Mapping[str, Any]
@@ -67,4 +67,5 @@ def _figures(record: Record) -> Iterable[str]:
 
 
 if __name__ == "__main__":
+    parser_for(__doc__).parse_args()
     raise SystemExit(main())

@@ -11,9 +11,11 @@ of processor time is a fault; each is printed with the number that makes it agai
 from __future__ import annotations
 
 import argparse
+import atexit
 import json
 import random
 import resource
+import shutil
 import signal
 import sys
 import time
@@ -24,6 +26,7 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 from pydantic import BaseModel
@@ -54,6 +57,7 @@ from app.services.waiting import wanted_wait_s
 from app.services.webhooks.targets import WebhookTargets
 from app.settings import Settings
 from benchmarks.mutations import TEXTS, Mutator, Vocabulary, as_text, garbled
+from migrations.run import upgrade
 from planner.documents import Document
 from planner.errors import SpecError
 from planner.estimates.registry import ESTIMATES, REQUESTS
@@ -186,7 +190,11 @@ def _write(document: Any) -> None:
 
 
 def _targets() -> dict[str, Target]:
-    settings = Settings(authentication="off", database_url="sqlite:///never-opened.db")
+    # Calibrations are looked up, of which there are none.
+    folder = mkdtemp(prefix="loadmaster-fuzz-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    settings = Settings(authentication="off", database_url=f"sqlite:///{folder}/empty.db")
+    upgrade(settings)
     database = Database(settings)
     submission = Submission(database, settings, "0", lambda: None)
     webhooks, in_use = WebhookTargets(settings), CalibrationsInUse(database)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.common import parser_for
 from benchmarks.references import MEMORY_TEST_MODEL, PARAMETERS
 from planner.cost.build import CostModel
 from planner.cost.degrees import Degrees
@@ -352,4 +353,5 @@ def _step(costs: CostModel, chunks: int) -> StepTime:
 
 
 if __name__ == "__main__":
+    parser_for(__doc__).parse_args()
     main()

@@ -12,7 +12,6 @@ machine meanwhile.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import sys
@@ -23,7 +22,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from benchmarks.common import FOLDER
+from benchmarks.common import FOLDER, parser_for
 from planner.pipeline.options import SolverDocument
 from planner.pipeline.problem import Device, PipelineProblem, Stage, Transfer
 from planner.pipeline.replan import running_start
@@ -58,7 +57,7 @@ COLUMNS = (
 
 def main() -> int:
     """Run the benchmark from the command line."""
-    parser = argparse.ArgumentParser(description="Benchmark re-planning at scale.")
+    parser = parser_for(__doc__)
     parser.add_argument("--stages", type=int, default=128)
     parser.add_argument("--micro-batches", type=int, default=512)
     parser.add_argument("--cold-s", type=float, default=60.0)

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
 
-from benchmarks.common import FOLDER
+from benchmarks.common import FOLDER, parser_for
 from benchmarks.environment import environment_lines, environment_now
 from client.library.run import Run
 from tests.run_service import RUN_ID, ScriptedRuns
@@ -151,4 +151,5 @@ def report(document: Mapping[str, Any]) -> str:
 
 
 if __name__ == "__main__":
+    parser_for(__doc__).parse_args()
     raise SystemExit(main())

@@ -13,6 +13,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from benchmarks.common import parser_for
 from planner.sharding.peak import predicted_peak_bytes
 from tests.torch_plans.cases import (
     CASES,
@@ -66,4 +67,5 @@ def in_words(collectives: dict[str, int]) -> str:
 
 
 if __name__ == "__main__":
+    parser_for(__doc__).parse_args()
     sys.exit(main())

@@ -11,7 +11,6 @@ fast as the answers come, for how many there may be at most. Prints the figures 
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import importlib
 import json
@@ -31,7 +30,7 @@ from typing import Any, cast
 import httpx
 import uvloop
 
-from benchmarks.common import FOLDER
+from benchmarks.common import FOLDER, parser_for
 from benchmarks.environment import environment_lines, environment_now
 from benchmarks.service.load import HEAD_END, cpu_s, length_of, summary
 from tests.integration.topology import free_port
@@ -59,7 +58,7 @@ class Load:
 
 def main() -> int:
     """Measure, print and keep the figures; 1 if a bar is missed."""
-    parser = argparse.ArgumentParser(description="How fast telemetry is taken.")
+    parser = parser_for(__doc__)
     parser.add_argument("--posts", type=int, default=POSTS)
     parser.add_argument("--runs", type=int, default=RUNS)
     parser.add_argument("--per-second", type=float, default=PER_SECOND)

@@ -12,7 +12,7 @@ import json
 import statistics
 import time
 
-from benchmarks.common import FOLDER, PROBLEMS
+from benchmarks.common import FOLDER, PROBLEMS, parser_for
 from planner.pipeline.classic.sequences import one_forward_one_backward
 from planner.pipeline.documents import read_problem
 from planner.pipeline.orders import Orders
@@ -61,4 +61,5 @@ def with_weights(tokens: tuple[Token, ...]) -> list[Token]:
 
 
 if __name__ == "__main__":
+    parser_for(__doc__).parse_args()
     main()

@@ -13,14 +13,13 @@ attempts take two minutes. Needs PyTorch (`scripts/test --torch` installs it).
 
 from __future__ import annotations
 
-import argparse
 import platform
 import sys
 import tempfile
 from importlib.metadata import version
 from pathlib import Path
 
-from benchmarks.common import FOLDER
+from benchmarks.common import FOLDER, parser_for
 from benchmarks.environment import environment_lines, environment_now
 from planner.version import __version__
 from tests.integration.torch import timed
@@ -30,7 +29,7 @@ ATTEMPTS = 11
 
 def main() -> int:
     """Measure, print and keep the figures."""
-    parser = argparse.ArgumentParser(description="Planned and measured makespans in PyTorch.")
+    parser = parser_for(__doc__)
     parser.add_argument("--attempts", type=int, default=ATTEMPTS, help="steps of each schedule")
     attempts = parser.parse_args().attempts
     versions = f"loadmaster {__version__}, Python {platform.python_version()}"

@@ -29,7 +29,7 @@ def run_table(runs: Sequence[Row], width: int) -> Table:
             Column("Run", texts(run["id"] for run in runs)),
             Column("State", texts(run["state"] for run in runs)),
             Column("Iteration", texts(_number(run["newest_iteration"]) for run in runs), True),
-            Column("Runs", texts(_number(run["running_version"]) for run in runs), True),
+            Column("Running", texts(_number(run["running_version"]) for run in runs), True),
             Column("Predicted", texts(_gain(run["predicted_gain"]) for run in runs), True),
             Column("Measured", texts(_gain(run["measured_gain"]) for run in runs), True),
             Column("Newest", texts(map(_newest, runs))),
@@ -124,9 +124,19 @@ def proposal_lines(answer: Row) -> Iterator[str]:
     )
     for own in answer["proposals"]:
         yield f"{own['kind']}: {_gain(own['predicted_gain'])}. {own.get('reason') or ''}".rstrip()
+        yield from _baseline(own.get("baseline"))
         yield from (f"  {note}" for note in own.get("notes") or ())
     if not answer["proposals"]:
         yield "Nothing to propose."
+    yield from answer.get("notes") or ()
+
+
+def _baseline(rule: Row | None) -> Iterator[str]:
+    """What the rule of thumb makes of the run, beside a proposal."""
+    if rule is not None:
+        predicted = rule["predicted_ns"]
+        timed = rule["reason"] if predicted is None else f"{milliseconds(predicted)} ms"
+        yield f"  {rule['rule']}: {rule['micro_batches']}, {timed}"
 
 
 def diagnosis_lines(answer: Row) -> Iterator[str]:

@@ -42,6 +42,7 @@ class Ended(NamedTuple):
     makespan_ns: str | None
     memory_safe: str | None
     memory_safety: str | None
+    shortage: str | None
     lower_bound: int | None
     error: str | None
 
@@ -103,6 +104,7 @@ class RunLooks:
                 json_part(Solve.result, "schedule", "makespan_ns"),
                 json_part(Solve.result, "certificate", "memory_safe_under_jitter"),
                 json_part(Solve.result, "certificate", "memory_safety"),
+                json_part(Solve.result, "infeasibility", "summary"),
                 Solve.lower_bound,
                 Solve.error,
             )
@@ -111,7 +113,7 @@ class RunLooks:
         )
         row = self._session.execute(statement).one_or_none()
         if row is None:
-            return Ended("cancelled", None, None, None, None, None, None)
+            return Ended("cancelled", *[None] * 7)
         return None if row[0] in IN_FLIGHT else Ended(*row)
 
     def answer_part(self, tenant: str, job_id: str, part: str) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
@@ -106,6 +107,15 @@ _WINDOW = (
     .order_by(RunTelemetry.iteration, RunTelemetry.stage)
 )
 
+_ITERATIONS = (
+    select(RunTelemetry.stage, RunTelemetry.iteration)
+    .where(
+        RunTelemetry.run_id == bindparam("run_id"),
+        RunTelemetry.iteration > bindparam("after"),
+    )
+    .order_by(RunTelemetry.iteration)
+)
+
 
 class TelemetryRepository:
     """Queries and writes of the table `run_telemetry`, and of what `runs` has of it."""
@@ -142,6 +152,14 @@ class TelemetryRepository:
         """Iteration, stage and measures of a run from an iteration on, in that order."""
         rows = self._connection.execute(_WINDOW, {"run_id": run_id, "first": first})
         return [(iteration, stage, measures) for iteration, stage, measures in rows]
+
+    def by_stage(self, run_id: str, after: int) -> Mapping[int, Sequence[int]]:
+        """By stage the iterations after this one that it has reported, in order."""
+        rows = self._connection.execute(_ITERATIONS, {"run_id": run_id, "after": after})
+        found: dict[int, list[int]] = defaultdict(list)
+        for stage, iteration in rows:
+            found[stage].append(iteration)
+        return found
 
     def prune(self, run_id: str, before: int) -> int:
         """Delete a run's telemetry of iterations before this one; how many rows there were."""

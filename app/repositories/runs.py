@@ -94,15 +94,18 @@ class RunRepository:
             .execution_options(synchronize_session=False)
         )
 
-    def acknowledge(self, run_id: str, version: int, rank: int, iteration: int) -> bool:
-        """A rank holds a version, as of this iteration; whether that is news."""
+    def acknowledge(
+        self, run_id: str, version: int, rank: int, iteration: int, *, may_correct: bool
+    ) -> bool:
+        """A rank holds a version, as of this iteration; whether that is news. An earlier iteration
+        takes the place of the one that it gave before only with `may_correct`."""
         written = self._insert(RunAck).values(
             run_id=run_id, version=version, rank=rank, iteration=iteration, at=clock_ms()
         )
         statement = written.on_conflict_do_update(
             index_elements=["run_id", "version", "rank"],
             set_={"iteration": iteration, "at": clock_ms()},
-            where=RunAck.iteration < iteration,
+            where=RunAck.iteration != iteration if may_correct else RunAck.iteration < iteration,
         ).returning(RunAck.rank)
         return self._session.scalars(statement).one_or_none() is not None
 

@@ -128,6 +128,10 @@ class PlanAwaited(BaseModel):
 
     state: str = Field(description="Of the solve that makes the first one.")
     job_id: str | None
+    reason: str | None = Field(
+        default=None,
+        description="Why there is none though no solve is in flight, and the way out.",
+    )
 
 
 class PlanView(PlanStanding):
@@ -205,6 +209,9 @@ class VersionView(BaseModel):
     job_id: str | None
     acknowledged: int
     of: int
+    missing_ranks: list[int] = Field(
+        default=[], description="The first 8 that a published version waits for."
+    )
 
 
 class DriftView(BaseModel):
@@ -228,6 +235,9 @@ class QuantityView(BaseModel):
     outliers: int
     since: int
     planned: float | None = Field(description="What the running plan was made for.")
+    disbelieved: str | None = Field(
+        default=None, description="Why it does not count; null where it does."
+    )
     drift: DriftView | None
 
 
@@ -291,7 +301,9 @@ class BaselineView(BaseModel):
 
     rule: str
     micro_batches: int
-    micro_batch_size: int | None = Field(description="Null where they do not divide the batch.")
+    micro_batch_size: int | None = Field(
+        description="Null where samples are not known, and where they do not divide."
+    )
     predicted_ns: int | None = Field(description="Null where there is none, see `reason`.")
     reason: str | None
 
@@ -302,7 +314,7 @@ class ProposalView(BaseModel):
 
     kind: Kind
     micro_batches: int
-    micro_batch_size: int
+    micro_batch_size: int | None = Field(description="Null where samples are not known.")
     layers_per_stage: list[int] | None = Field(description="Null where no layer moves.")
     predicted_ns: int
     running_ns: int | None = Field(
@@ -328,3 +340,6 @@ class ProposalsView(BaseModel):
     imbalance: float = Field(description="Time of the slowest stage over that of the fastest.")
     threshold: float
     proposals: list[ProposalView]
+    notes: list[str] = Field(
+        default=[], description="What is not proposed and why; the rule of thumb without a gain."
+    )

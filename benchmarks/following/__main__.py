@@ -10,7 +10,7 @@ ends with an error if a bar is missed.
 
 from __future__ import annotations
 
-from benchmarks.common import FOLDER
+from benchmarks.common import FOLDER, parser_for
 from benchmarks.following.policies import Following, Outcome, oracle, static
 from benchmarks.following.report import Row, missed, table
 from benchmarks.following.scenarios import (
@@ -76,4 +76,5 @@ def compared(scenario: Scenario, solver: Solver) -> Row:
 
 
 if __name__ == "__main__":
+    parser_for(__doc__).parse_args()
     main()

@@ -39,6 +39,7 @@ class Run:
         self.id = run_id
         self.rank = rank
         self._process = os.getpid()
+        self._has_left_out = False
         self._plans = HeldPlans()
         self._samples = Samples(MOST_SAMPLES)
         self._follower = Follower(service, run_id, rank, self._samples, self._plans, prepare)
@@ -120,15 +121,17 @@ class Run:
         `stages` are those of this rank, each `{"stage": 3, "forward_ns": …, …}` with what was
         measured of it, per micro-batch: a number, or `{"mean": …, "median": …, "p95": …}`; where
         there are none, nothing is sent. `plan_version` is what was run, unless that is what
-        `plan_at` says.
+        `plan_at` says. Values that cannot have been measured (NaN, texts, times below 0) are left
+        out; the log says so once.
         """
         try:
+            sample, wrong = sample_of(number, stages, iteration_ns, plan_version)
+            if wrong:
+                self._leave_out(f"of iteration {number!r:.40} {', '.join(wrong)}")
             follower = self._follower
-            follower.newest_iteration = max(follower.newest_iteration, number)
-            if not self.is_followed:
-                return
-            sample = sample_of(number, stages, iteration_ns, plan_version)
-            if not sample["stages"]:
+            if "iteration" in sample:
+                follower.newest_iteration = max(follower.newest_iteration, number)
+            if not self.is_followed or not sample["stages"]:
                 return
             if plan_version is None:
                 held = self._plans.at(number)
@@ -139,7 +142,15 @@ class Run:
                 follower.wake()
         except Exception as error:
             # Whatever is wrong with what was measured, training is not to suffer from it.
-            log.debug("Run %s: iteration %r is left out: %s", self.id, number, error)
+            self._leave_out(f"an iteration: {error}")
+
+    def _leave_out(self, words: str) -> None:
+        """Say once that something which was measured is not sent."""
+        if not self._has_left_out:
+            self._has_left_out = True
+            log.warning(
+                "Run %s: what cannot have been measured is left out: %.200s", self.id, words
+            )
 
     def plan_at(self, iteration: int) -> Any:
         """What `prepare` made of the plan for an iteration (the `RunPlan` itself otherwise).

@@ -16,6 +16,9 @@ FITTED_FACTORS = ("compute", "pcie", "nvlink", "network")
 """The shares of peak rates that runs tell apart; that of device memory they do not."""
 MOST_MARGIN = 1.5
 BUILT_IN_FACTORS = "built-in factors"
+_ON_REQUEST = "A calibration is used where `cluster.calibration` names one."
+
+_ALWAYS_THERE = ("gpu", "version", "runs")
 
 Margin = Annotated[FiniteNumber, Field(ge=1, le=MOST_MARGIN)]
 Error = Annotated[FiniteNumber, Field(ge=0)]
@@ -56,6 +59,14 @@ def _in_full(value: Any) -> Any:
             "names a calibration that only the service knows, in `cluster`",
             "Post it there, or give the calibration's `use` document in full.",
         )
+    if isinstance(value, Mapping):
+        lacking = [name for name in _ALWAYS_THERE if name not in value]
+        if lacking:
+            raise Refused(
+                f"is no whole calibration: it lacks {', '.join(lacking)}",
+                'Give "latest", the number of a version, or the whole `use` document of an answer '
+                "of GET /v1/calibrations.",
+            )
     return value
 
 
@@ -78,9 +89,7 @@ def factor_note(calibration: CalibrationDocument | None, given: tuple[str, ...])
     own = f" Given with the request: {', '.join(given)}." if given else ""
     if calibration is None:
         value = "given" if len(given) == len(FITTED_FACTORS) + 1 else BUILT_IN_FACTORS
-        return note(
-            "efficiency factors", value, f"Not calibrated by runs on this kind of GPU.{own}"
-        )
+        return note("efficiency factors", value, f"{_ON_REQUEST}{own}")
     runs = f"{calibration.runs} run{'s' if calibration.runs > 1 else ''}"
     return note(
         "efficiency factors",

@@ -21,9 +21,9 @@ from planner.diagnoses.causes import (
     stages,
 )
 from planner.diagnoses.context import HEURISTIC_S, LARGEST_OPERATIONS, MOST_ORDERED, Context
-from planner.diagnoses.finding import Evidence, Finding
+from planner.diagnoses.finding import Advice, Evidence, Finding
 from planner.diagnoses.given import is_given
-from planner.diagnoses.names import Cause, FoundIn, State, Symptom
+from planner.diagnoses.names import Cause, FoundIn, Remedy, State, Symptom
 from planner.diagnoses.request import DiagnosisRequest
 from planner.diagnoses.symptoms import symptoms_found
 
@@ -101,6 +101,13 @@ CAUSES_OF: Mapping[Symptom, Sequence[Cause]] = {
     ),
 }
 """By symptom what may be behind it, the more usual first: the order among equals."""
+OTHER_ORDERS = (
+    Remedy.ANOTHER_SCHEDULE,
+    Remedy.PLAN_WITH_PROFILE,
+    Remedy.HEURISTIC_PLAN,
+    Remedy.MORE_TIME,
+)
+"""Remedies that are another plan of the same problem."""
 
 _RULES: Mapping[Cause, Callable[[Context], Finding]] = {
     Cause.PLAN_EXCEEDS_MEMORY: memory.plan_exceeds_memory,
@@ -215,7 +222,18 @@ def _finished(context: Context, finding: Finding) -> Finding:
     """Nothing is at stake in a cause that is none, and nobody needs what is there."""
     weight = None if finding.state is State.RULED_OUT else finding.weight
     needs = [field for field in finding.needs if not is_given(context.request, field)]
-    return replace(finding, weight=weight, needs=needs)
+    advice = [_with_rollbacks(context.request.rolled_back, own) for own in finding.advice]
+    return replace(finding, weight=weight, needs=needs, advice=advice)
+
+
+def _with_rollbacks(versions: Sequence[int], advice: Advice) -> Advice:
+    """Advice to run another order says where one for the same numbers was slower than predicted."""
+    if not versions or advice.remedy not in OTHER_ORDERS:
+        return advice
+    names = ", ".join(map(str, versions))
+    words = "Version {} was rolled back" if len(versions) == 1 else "Versions {} were rolled back"
+    tried = f"{words.format(names)}: for these numbers, and slower than what runs."
+    return replace(advice, detail=f"{advice.detail} {tried}")
 
 
 def _notes(context: Context) -> list[Note]:

@@ -69,8 +69,9 @@ class DiagnosisRequest:
 
     `ops` is the plan that runs, `orders` what each rank runs in PyTorch's notation, and
     `plan_versions` the version of the plan that each rank runs. `static_shortage` says who is
-    short where the states of the model alone exceed a device. With no `symptoms` they are found
-    from the numbers.
+    short where the states of the model alone exceed a device. `rolled_back` are versions of the
+    plan that were made for these numbers and measured to be slower than what runs. With no
+    `symptoms` they are found from the numbers.
     """
 
     symptoms: tuple[Symptom, ...] = ()
@@ -84,6 +85,8 @@ class DiagnosisRequest:
     options: SolveOptions | None = None
     throughput: tuple[ThroughputPoint, ...] = ()
     solve: SolveObservation | None = None
+    rolled_back: tuple[int, ...] = ()
+    micro_batch_size: int | None = None
 
 
 def read_request(body: Mapping[str, Any]) -> DiagnosisRequest:
@@ -106,6 +109,7 @@ def read_request(body: Mapping[str, Any]) -> DiagnosisRequest:
         _check_schedule(problem, schedule.ops)
     if problem is not None:
         _check_telemetry(problem, document)
+    described = _described(document)
     return DiagnosisRequest(
         symptoms=tuple(dict.fromkeys(document.symptoms)),
         problem=problem,
@@ -113,7 +117,8 @@ def read_request(body: Mapping[str, Any]) -> DiagnosisRequest:
         orders=_orders(document.orders) if document.orders else None,
         plan_versions=tuple(document.plan_versions) or _versions(document.telemetry),
         telemetry=tuple(map(_sample, document.telemetry)),
-        described=_described(document),
+        described=described,
+        micro_batch_size=described.costs.training.micro_batch_size if described else None,
         static_shortage=resolved.resolved.static_shortage if resolved else None,
         options=document.solver.resolve(),
         throughput=tuple(ThroughputPoint(**dict(point)) for point in document.throughput),

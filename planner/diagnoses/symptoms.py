@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from statistics import median
 
 from planner.diagnoses.causes.iterations import FEWEST_ITERATIONS, SPREAD
+from planner.diagnoses.causes.memory import planned_peaks
+from planner.diagnoses.causes.order import order_fault
 from planner.diagnoses.causes.plan import FAR
 from planner.diagnoses.causes.scaling import sorted_points
 from planner.diagnoses.causes.solver import USED_UP
@@ -50,12 +52,23 @@ def _sign(
 def _out_of_memory(context: Context) -> list[Evidence]:
     stages = {} if context.profile is None else context.profile.stages
     return [
-        _sign(f"measured peak of stage {s}", peak, Unit.BYTES, limit, "Beyond its limit.", stage=s)
-        for s, own in stages.items()
-        if (peak := own.peak_memory_bytes) is not None
-        and (limit := own.memory_limit_bytes) is not None
-        and peak > limit
+        *_planned_out_of_memory(context),
+        *(
+            _sign(
+                f"measured peak of stage {s}", peak, Unit.BYTES, limit, "Beyond its limit.", stage=s
+            )
+            for s, own in stages.items()
+            if (peak := own.peak_memory_bytes) is not None
+            and (limit := own.memory_limit_bytes) is not None
+            and peak > limit
+        ),
     ]
+
+
+def _planned_out_of_memory(context: Context) -> Iterator[Evidence]:
+    for piece in planned_peaks(context):
+        if piece.speaks is Speaks.FOR:
+            yield piece
 
 
 def _swinging(context: Context) -> list[Evidence]:
@@ -132,12 +145,22 @@ def _deadlock(context: Context) -> list[Evidence]:
         signs.append(
             _sign("ranks that wait for each other", len(cycle), Unit.COUNT, 0, "None may.")
         )
+    signs += _incomplete(context)
     versions = set(context.request.plan_versions)
     if len(versions) > 1:
         signs.append(
             _sign("versions of the plan that run", len(versions), Unit.COUNT, 1, "One for all.")
         )
     return signs
+
+
+def _incomplete(context: Context) -> list[Evidence]:
+    """Orders that somebody gives are checked, whether or not a symptom is named."""
+    orders = context.request.orders
+    fault = None if orders is None else order_fault(context, orders)
+    if fault is None:
+        return []
+    return [_sign(fault.rstrip("."), 1, Unit.COUNT, 0, "Each operation once, after what it needs.")]
 
 
 def _busy_links(context: Context) -> list[Evidence]:

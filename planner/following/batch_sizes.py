@@ -11,11 +11,13 @@ transfer's latency and rate applied to computation; two sizes measured give f.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from math import ceil
+from statistics import median
 
+from planner.pipeline.periodic.shorten import with_micro_batches
 from planner.pipeline.problem import PipelineProblem, Stage, Transfer
 
 Quantity = Callable[[tuple[int, ...]], tuple[int, ...]]
@@ -48,12 +50,33 @@ def resized(one: PipelineProblem, ratio: Fraction, fixed_share: float) -> Pipeli
     return _changed(one, time, size, one.micro_batches)
 
 
-def numbers_for(micro_batches: int, micro_batch_size: int) -> list[int]:
+def in_micro_batches(
+    one: PipelineProblem, count: int, number: int, fixed_share: float
+) -> PipelineProblem:
+    """The batch of `count` micro-batches like `one`, in `number` of them. Epilogues stay."""
+    other = one if number == count else resized(one, Fraction(count, number), fixed_share)
+    return with_micro_batches(other, number)
+
+
+def numbers_for(micro_batches: int, micro_batch_size: int | None) -> list[int]:
     """Other numbers of micro-batches that keep the batch, as whole numbers of samples in each: the
-    divisors of their product up to `MOST_GROWTH` times as many."""
+    divisors of their product up to `MOST_GROWTH` times as many. Of samples that are not known
+    (None), the divisors and the multiples of the number, as if a micro-batch could be divided."""
+    if micro_batch_size is None:
+        fewer = [n for n in range(1, micro_batches) if micro_batches % n == 0]
+        return fewer + [micro_batches * k for k in range(2, MOST_GROWTH + 1)]
     samples = micro_batches * micro_batch_size
     most = min(samples, MOST_GROWTH * micro_batches)
     return [n for n in range(1, most + 1) if samples % n == 0 and n != micro_batches]
+
+
+RULE_OF_THUMB = "number of micro-batches x ceil(slowest stage / median stage)"
+
+
+def by_rule_of_thumb(micro_batches: int, stage_times_ns: Sequence[float]) -> int:
+    """What `RULE_OF_THUMB` comes to; the number itself where most stages take no time."""
+    usual = median(stage_times_ns)
+    return micro_batches * (ceil(max(stage_times_ns) / usual) if usual else 1)
 
 
 def _changed(

@@ -10,19 +10,29 @@ order without any change.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from math import ceil
-from statistics import median
 
 from planner.errors import OrderError
-from planner.following.batch_sizes import numbers_for, resized, typical_micro_batch
+from planner.following.batch_sizes import (
+    by_rule_of_thumb,
+    numbers_for,
+    resized,
+    typical_micro_batch,
+)
 from planner.following.partitions import Layers, balanced_partitions, repartitioned
 from planner.following.quick import LARGE_OPERATIONS, QuickSchedule, quick_schedule
-from planner.following.shape_words import Before, notes_of, reason_for, slowest_device_ns
-from planner.following.shapes import AS_IT_IS, Baseline, Elasticity, Kind, Proposal
+from planner.following.shape_words import (
+    LAYERS_UNKNOWN,
+    Before,
+    notes_of,
+    reason_for,
+    rule_of_thumb_note,
+    slowest_device_ns,
+)
+from planner.following.shapes import AS_IT_IS, Baseline, Elasticity, Kind, Proposal, Proposals
 from planner.pipeline.bounds.alike import alike_bound_ns
 from planner.pipeline.bounds.lower_bounds import lower_bounds
 from planner.pipeline.objective import objective_ns
@@ -34,6 +44,10 @@ from planner.progress import StopCheck, never
 
 IMBALANCE = 1.15
 """Slowest stage over fastest, above which a change of shape is looked at."""
+ALIKE = (
+    f"Stages take times within {IMBALANCE:g} of each other: no other shape is looked at. What more "
+    "micro-batches would bring against the bubble is in the diagnosis."
+)
 MOST_TIMED = 3
 """Changes of each kind that are timed, those of the lowest bound first; of large ones, which take
 seconds each, one."""
@@ -54,11 +68,11 @@ def propose(
     layers: Layers | None = None,
     elasticity: Elasticity = AS_IT_IS,
     should_stop: StopCheck = never,
-) -> tuple[Proposal, ...]:
-    """At most one proposal of each kind, the fastest first.
+) -> Proposals:
+    """At most one proposal of each kind, the fastest first, with notes on what is not proposed.
 
     `problem` is the fresh profile and `running` the plan that runs; without one the best quick
-    schedule stands for it. Without `layers` no layer moves. Empty where stages are within
+    schedule stands for it. Without `layers` no layer moves. Nothing where stages are within
     `IMBALANCE` of each other, and where no change is faster. A change that does not fit is left
     out. Told to stop, it answers with what has been timed by then.
 
@@ -66,7 +80,7 @@ def propose(
     """
     _check(problem, layers, elasticity)
     if imbalance(problem) <= IMBALANCE:
-        return ()
+        return Proposals((), (ALIKE,))
     return _Search(problem, running, layers, elasticity, should_stop).run()
 
 
@@ -78,7 +92,8 @@ def _check(problem: PipelineProblem, layers: Layers | None, elasticity: Elastici
             f"layers.per_stage needs a number of at least 1 for each of {len(problem.stages)} "
             f"stages, not {list(layers.per_stage)}."
         )
-    if elasticity.micro_batch_size < 1 or not 0 <= elasticity.fixed_share <= 1:
+    size = elasticity.micro_batch_size
+    if (size is not None and size < 1) or not 0 <= elasticity.fixed_share <= 1:
         raise ValueError("micro_batch_size must be at least 1 and fixed_share from 0 to 1.")
 
 
@@ -88,7 +103,7 @@ class _Change:
 
     kind: Kind
     micro_batches: int
-    micro_batch_size: int
+    micro_batch_size: int | None
     layers_per_stage: tuple[int, ...] | None
     problem: PipelineProblem
     bound_ns: int
@@ -127,7 +142,7 @@ class _Search:
             same_shape_ns=same_ns,
         )
 
-    def run(self) -> tuple[Proposal, ...]:
+    def run(self) -> Proposals:
         """The best of each kind; both changes together only where they are worth more than either
         alone."""
         known = (self._before.running_ns, self._before.same_shape_ns)
@@ -137,7 +152,16 @@ class _Search:
             found += self._best(kind, to_beat_ns)
         to_beat_ns = min((own.predicted_ns for own in found), default=to_beat_ns)
         found += self._best(Kind.BOTH, to_beat_ns)
-        return tuple(sorted(found, key=lambda own: own.predicted_ns))
+        found.sort(key=lambda own: own.predicted_ns)
+        return Proposals(tuple(found), tuple(self._notes(found)))
+
+    def _notes(self, found: Sequence[Proposal]) -> Iterator[str]:
+        """What is not proposed, and why."""
+        if self._layers is None and self._elasticity.may_change_partition:
+            yield LAYERS_UNKNOWN
+        sized = any(own.kind is not Kind.PARTITION for own in found)
+        if self._elasticity.may_change_micro_batches and not sized:
+            yield rule_of_thumb_note(self._before, self._baseline)
 
     def _best(self, kind: Kind, to_beat_ns: int | None) -> list[Proposal]:
         """The fastest of the most promising changes of a kind, if it beats what is known; what
@@ -169,10 +193,10 @@ class _Search:
     def _changes(self, kind: Kind) -> list[_Change]:
         """The changes of a kind, those of the lowest bound first."""
         size = self._elasticity.micro_batch_size
-        batches = [(self._count, size)]
+        batches: list[tuple[int, int | None]] = [(self._count, size)]
         if kind is not Kind.PARTITION:
             numbers = numbers_for(self._count, size)
-            batches = [(number, self._count * size // number) for number in numbers]
+            batches = [(number, self._size_at(number)) for number in numbers]
             if not self._elasticity.may_change_micro_batches:
                 batches = []
         changes = [
@@ -183,8 +207,12 @@ class _Search:
         ]
         return sorted(changes, key=lambda change: (change.bound_ns, change.micro_batches))
 
-    def _changes_at(self, kind: Kind, number: int, size: int) -> Iterator[_Change]:
-        one, layers = self._sized(size), self._layers
+    def _size_at(self, number: int) -> int | None:
+        size = self._elasticity.micro_batch_size
+        return None if size is None else self._count * size // number
+
+    def _changes_at(self, kind: Kind, number: int, size: int | None) -> Iterator[_Change]:
+        one, layers = self._sized(number), self._layers
         partitions: Iterable[tuple[int, ...] | None] = (None,)
         if kind is not Kind.MICRO_BATCHES:
             partitions = () if layers is None else balanced_partitions(one, layers, number)
@@ -195,21 +223,21 @@ class _Search:
             whole = with_micro_batches(own, number)
             yield _Change(kind, number, size, per_stage, whole, _bound_ns(own, whole))
 
-    def _sized(self, size: int) -> PipelineProblem:
-        ratio = Fraction(size, self._elasticity.micro_batch_size)
+    def _sized(self, number: int) -> PipelineProblem:
+        """One of so many micro-batches."""
+        ratio = Fraction(self._count, number)
         return resized(self._one, ratio, self._elasticity.fixed_share) if ratio != 1 else self._one
 
     @cached_property
     def _baseline(self) -> Baseline:
         """What the rule of thumb makes of the run."""
-        times = self._before.stage_times_ns
-        factor = ceil(max(times) / median(times)) if median(times) else 1
-        number, samples = self._count * factor, self._count * self._elasticity.micro_batch_size
-        if samples % number:
-            reason = f"{samples} samples do not divide into {number} micro-batches."
+        number = by_rule_of_thumb(self._count, self._before.stage_times_ns)
+        size = self._elasticity.micro_batch_size
+        if size is not None and self._count * size % number:
+            reason = f"{self._count * size} samples do not divide into {number} micro-batches."
             return Baseline(number, None, None, reason)
-        size = samples // number
-        whole = with_micro_batches(self._sized(size), number)
+        size = self._size_at(number)
+        whole = with_micro_batches(self._sized(number), number)
         if whole.operations > MOST_OPERATIONS:
             return Baseline(number, size, None, "Too many operations to be timed quickly.")
         quick = self._quick(whole, None)

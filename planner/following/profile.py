@@ -13,8 +13,8 @@ from dataclasses import replace
 from math import floor, sqrt
 from statistics import median
 
-from planner.following.estimates import Estimates, Key
-from planner.following.telemetry import COMPUTE_TIMES, OFFLOAD_TIMES
+from planner.following.estimates import Estimate, Estimates, Key
+from planner.following.telemetry import COMPUTE_TIMES, MEMORY_DELTAS, OFFLOAD_TIMES
 from planner.pipeline.problem import LARGEST_VALUE, Device, PipelineProblem, Stage, Transfer
 from planner.pipeline.total_time import check_total_time
 
@@ -34,7 +34,7 @@ def fresh_problem(
     `limit_changes` are bytes, by device, by which limits have changed since `base` was made.
     Raises `SpecError` where the estimates are too large for a schedule's instants.
     """
-    values = {key: estimate.value for key, estimate in estimates.items()}
+    values = {key: estimate.value for key, estimate in believed(estimates).items()}
     changes = limit_changes or {}
     problem = replace(
         base,
@@ -53,6 +53,31 @@ def fresh_problem(
     )
     check_total_time(problem)
     return problem
+
+
+def disbelieved(estimates: Estimates) -> dict[int, str]:
+    """By stage why its memory deltas are not believed. Those of F and B are believed together: what
+    is held until W is their sum, and means nothing with one of them measured and one planned."""
+    found = {}
+    for s, name in estimates:
+        if name not in MEMORY_DELTAS:
+            continue
+        forward = estimates.get((s, FORWARD_DELTA))
+        if forward is None:
+            found[s] = f"{BACKWARD_DELTA} is reported without {FORWARD_DELTA}"
+        elif forward.value <= 0:
+            found[s] = f"{FORWARD_DELTA} is {forward.value:g}, and a forward pass keeps something"
+    return found
+
+
+def believed(estimates: Estimates) -> dict[Key, Estimate]:
+    """The estimates without memory deltas that are not believed."""
+    without = disbelieved(estimates)
+    return {
+        key: own
+        for key, own in estimates.items()
+        if key[0] not in without or key[1] not in MEMORY_DELTAS
+    }
 
 
 def planned(problem: PipelineProblem, key: Key) -> float | None:
@@ -158,10 +183,7 @@ def _kept_apart(stage: Stage, typical: float | None) -> tuple[int, ...]:
 
 
 def _activation(stage: Stage, forward_delta: float | None) -> tuple[int, ...]:
-    """What F leaves allocated is what is kept until B. That F keeps nothing where the plan says
-    that it does is not believed: counters that miss an allocation must not fill the memory."""
-    if forward_delta is not None and forward_delta <= 0:
-        return stage.activation_bytes
+    """What F leaves allocated is what is kept until B."""
     scaled = _scaled(stage.activation_bytes, forward_delta)
     return tuple(min(size, LARGEST_VALUE) for size in scaled)
 

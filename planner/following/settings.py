@@ -10,6 +10,8 @@ from pydantic import Field, ValidationError
 from planner.documents import Document, FiniteNumber, PositiveWhole, WholeNumber, spec_error_from
 
 LONGEST_WINDOW = 200
+LONGEST_WARM_UP, LONGEST_SWAP_LEAD = 100_000, 10_000
+MOST_RANKS = 100_000
 
 
 class FollowSettings(Document):
@@ -20,7 +22,7 @@ class FollowSettings(Document):
         description="Iterations between two looks for a better plan on a profile that has moved "
         "by more than its noise.",
     )
-    warm_up: WholeNumber = Field(
+    warm_up: Annotated[WholeNumber, Field(le=LONGEST_WARM_UP)] = Field(
         default=20,
         description="Iterations after the start that are not measured: allocators, kernels and "
         "links settle.",
@@ -36,7 +38,7 @@ class FollowSettings(Document):
     memory_headroom: Annotated[FiniteNumber, Field(ge=0, lt=1)] = Field(
         default=0.02, description="Share of each activation memory that new plans leave free."
     )
-    swap_lead: PositiveWhole = Field(
+    swap_lead: Annotated[PositiveWhole, Field(le=LONGEST_SWAP_LEAD)] = Field(
         default=10,
         description="Iterations between the last acknowledgement of a plan and the iteration that "
         "it applies from; also how long acknowledgements are waited for in a run that never sent "
@@ -48,7 +50,7 @@ class FollowSettings(Document):
     link_busy_limit: Annotated[FiniteNumber, Field(gt=0, le=1)] = Field(
         default=0.85, description="Busy share of a host link above which a new plan is looked for."
     )
-    ranks: PositiveWhole | None = Field(
+    ranks: Annotated[PositiveWhole, Field(le=MOST_RANKS)] | None = Field(
         default=None,
         description="Ranks that have to acknowledge a plan before it applies; without it as many "
         "as there are devices.",

@@ -4,10 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
+from planner.following.batch_sizes import RULE_OF_THUMB
+from planner.following.shapes import Baseline
 from planner.pipeline.problem import PipelineProblem
 
-_KEPT = "Transfers between stages, epilogues and workspaces are taken to stay as they are."
+LAYERS_UNKNOWN = (
+    "No layers are moved: how many each stage has is not known (of a posted problem it never is; "
+    "post `model` and `cluster`)."
+)
+SIZE_UNKNOWN = (
+    "How many samples a micro-batch has is not known (of a posted problem it never is); it is "
+    "taken to be divisible."
+)
+_MOVED = "Transfers between stages, epilogues and workspaces are taken to stay as they are."
+_RESIZED = "Transfers and workspaces are taken to change with the micro-batch, epilogues to stay."
 _NO_FIXED_SHARE = (
     "Times are taken to shrink as the micro-batch does (fixed_share 0), which launches and small "
     "matrices do not: this gain is the most that smaller micro-batches can bring. Measure two "
@@ -28,7 +40,7 @@ class Before:
     stage_times_ns: tuple[int, ...]
     device_time_ns: int
     micro_batches: int
-    micro_batch_size: int
+    micro_batch_size: int | None
     fixed_share: float
     layers_per_stage: tuple[int, ...] | None
     are_alike: bool
@@ -61,12 +73,26 @@ def reason_for(
 
 def notes_of(before: Before, micro_batches: int) -> tuple[str, ...]:
     """What the prediction rests on."""
-    notes = [_KEPT]
+    notes = [_MOVED if micro_batches == before.micro_batches else _RESIZED]
     if micro_batches > before.micro_batches and not before.fixed_share:
         notes.append(_NO_FIXED_SHARE)
+    if micro_batches > before.micro_batches and before.micro_batch_size is None:
+        notes.append(SIZE_UNKNOWN)
     if not before.are_alike:
         notes.append(_MEANS)
     return tuple(notes)
+
+
+def rule_of_thumb_note(before: Before, rule: Baseline) -> str:
+    """What the rule of thumb says where no other number of micro-batches is proposed."""
+    words = f"Rule of thumb, {RULE_OF_THUMB}: {rule.micro_batches}"
+    if rule.micro_batches == before.micro_batches:
+        return f"{words}, as now."
+    if rule.predicted_ns is None:
+        return f"{words}. {rule.reason}"
+    known = [ns for ns in (before.running_ns, before.same_shape_ns) if ns is not None]
+    now = f", {min(known) / 1e6:.3f} ms with {before.micro_batches}" if known else ""
+    return f"{words}, predicted {rule.predicted_ns / 1e6:.3f} ms{now}: not proposed."
 
 
 def _unequal(times_ns: Sequence[int]) -> str:
@@ -85,9 +111,15 @@ def _moved(before: Sequence[int], after: Sequence[int]) -> str:
 
 
 def _batched(before: Before, micro_batches: int) -> str:
-    size = before.micro_batches * before.micro_batch_size // micro_batches
     more = micro_batches > before.micro_batches
     effect = "filling and draining take less" if more else "operations are fewer and larger"
+    if before.micro_batch_size is None:
+        ratio = Fraction(before.micro_batches, micro_batches)
+        return (
+            f"{micro_batches} micro-batches of {ratio} times the size instead of "
+            f"{before.micro_batches}: {effect}."
+        )
+    size = before.micro_batches * before.micro_batch_size // micro_batches
     return (
         f"{micro_batches} micro-batches of {size} instead of {before.micro_batches} of "
         f"{before.micro_batch_size} samples: {effect}."

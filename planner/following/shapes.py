@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from planner.following.batch_sizes import RULE_OF_THUMB
 from planner.pipeline.problem import PipelineProblem
 from planner.pipeline.schedule import Schedule
 
@@ -23,26 +25,26 @@ class Elasticity:
     """What may change, and how times follow.
 
     `micro_batch_size` is how many samples a micro-batch has now; its product with the number of
-    micro-batches stays. `fixed_share` is the share of an operation's time that does not shrink
-    with the size.
+    micro-batches stays. None = not known: then a micro-batch is taken to be divisible.
+    `fixed_share` is the share of an operation's time that does not shrink with the size.
     """
 
-    micro_batch_size: int = 1
+    micro_batch_size: int | None = None
     fixed_share: float = 0.0
     may_change_micro_batches: bool = True
     may_change_partition: bool = True
 
 
 AS_IT_IS = Elasticity()
-"""One sample per micro-batch, everything may change."""
+"""Nothing is known of the samples, everything may change."""
 
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
     """The rule of thumb: number of micro-batches x ceil(slowest / median stage).
 
-    `micro_batch_size` is None where that many do not divide the batch, and `predicted_ns` where
-    there is none or it does not fit; `reason` says why.
+    `micro_batch_size` is None where that many do not divide the batch or samples are not known,
+    and `predicted_ns` where they do not or it does not fit; `reason` says why.
     """
 
     micro_batches: int
@@ -53,7 +55,7 @@ class Baseline:
     def to_document(self) -> dict[str, Any]:
         """As JSON."""
         return {
-            "rule": "number of micro-batches x ceil(slowest stage / median stage)",
+            "rule": RULE_OF_THUMB,
             "micro_batches": self.micro_batches,
             "micro_batch_size": self.micro_batch_size,
             "predicted_ns": self.predicted_ns,
@@ -63,7 +65,8 @@ class Baseline:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A changed shape with a verified schedule of it.
+    """A changed shape with a verified schedule of it; `micro_batch_size` is None where samples
+    are not known.
 
     `predicted_ns` is the objective of `schedule` on `problem`; `running_ns` that of the running
     order timed again on the profile (None where it no longer fits), `same_shape_ns` that of the
@@ -73,7 +76,7 @@ class Proposal:
 
     kind: Kind
     micro_batches: int
-    micro_batch_size: int
+    micro_batch_size: int | None
     layers_per_stage: tuple[int, ...] | None
     problem: PipelineProblem
     schedule: Schedule
@@ -112,5 +115,23 @@ class Proposal:
             "needs_restart": self.needs_restart,
             "baseline": None if self.baseline is None else self.baseline.to_document(),
             "reason": self.reason,
+            "notes": list(self.notes),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Proposals:
+    """What is proposed, the fastest first, and what is not, in words."""
+
+    found: tuple[Proposal, ...]
+    notes: tuple[str, ...]
+
+    def __iter__(self) -> Iterator[Proposal]:
+        return iter(self.found)
+
+    def to_document(self) -> dict[str, Any]:
+        """As JSON, without problems and operations."""
+        return {
+            "proposals": [proposal.to_document() for proposal in self.found],
             "notes": list(self.notes),
         }

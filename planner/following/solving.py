@@ -7,11 +7,12 @@ from planner.following.adapt import adapted
 from planner.following.drift import DIFFERS, Drift, drifts
 from planner.following.estimates import Estimates
 from planner.following.look import NewVersion, Solved, SolveWanted
-from planner.following.profile import fresh_problem, limit_changes, stage_noise
+from planner.following.profile import disbelieved, fresh_problem, limit_changes, stage_noise
 from planner.following.state import FIRST_REASONS, MEMORY_REASONS, Reason, RunState, SolveInFlight
 from planner.following.swapping import drop, publish
 from planner.following.turn import Turn
 from planner.following.versions import VersionState
+from planner.pipeline.feasibility.decide import find_infeasibility
 
 MOST_RESTARTS = 2
 """How often in a row a newer profile may replace a solve in flight: a run that never stops
@@ -19,6 +20,7 @@ changing gets plans all the same."""
 MOST_DOUBLINGS = 4
 """`min_gain` doubles with each roll-back, this often at most."""
 BUSY_DEVIATIONS = 2.0
+MOST_DEVICES_NAMED = 4
 LEAST_LIMIT_SHIFT = 0.005
 """Of a memory limit; less is another count of the same memory."""
 
@@ -45,10 +47,14 @@ def take_result(turn: Turn) -> None:
             turn.set_back("failed", solving.profile)
         return
     turn.change(anchor=solving.profile)
+    misfit = misfit_of(turn.state, solving, solved)
+    if misfit is not None:
+        turn.tell("running_does_not_fit", misfit)
     refusal = why_not(turn.state, solving, solved)
     if refusal is not None:
-        turn.tell("refused", refusal)
-        if solved.unsafe is None or not _tries_first_again(turn, solving):
+        turn.tell("refused", refusal + _advice(turn.state, solved))
+        is_proven = solved.state == "infeasible" or solved.unsafe is None
+        if is_proven or not _tries_first_again(turn, solving):
             turn.set_back("refused", solving.profile)
         return
     figures = solved.replacement or {}
@@ -61,9 +67,43 @@ def take_result(turn: Turn) -> None:
             reason=solving.reason,
             predicted_gain=figures.get("gain"),
             gain_low=figures.get("gain_low"),
-            needs_restart=turn.state.running is None and turn.state.shape_since > 1,
+            needs_restart=turn.state.awaits_restart,
         ),
+        "" if figures.get("running_fits", True) else ", since the running plan does not fit",
     )
+
+
+def misfit_of(state: RunState, solving: SolveInFlight, solved: Solved) -> str | None:
+    """Which devices the running plan is too large for, by what is measured; None where it fits,
+    where nothing runs, and where that is not known."""
+    if solving.start_version is None:
+        return None
+    peaks = (solved.replacement or {}).get("running_peaks_bytes")
+    if peaks is None and solved.state != "infeasible":
+        return None
+    changes = limit_changes(state.base, state.memory_limits, state.limits_solved_for)
+    problem = fresh_problem(state.base, solving.profile, 0.0, changes)
+    if peaks is None:
+        # What was proven is that nothing leaves the headroom.
+        shortage = find_infeasibility(problem)
+        if shortage is None:
+            return None
+        return f"running plan no longer fits, nor does any other: {shortage.summary}"
+    short = [
+        f"device {d} needs {peak} of {limit} bytes"
+        for d, (peak, device) in enumerate(zip(peaks, problem.devices, strict=True))
+        if (limit := device.activation_memory_bytes) is not None and peak > limit
+    ]
+    if not short:
+        return None
+    more = f" and {len(short) - MOST_DEVICES_NAMED} more" if len(short) > MOST_DEVICES_NAMED else ""
+    return f"running plan no longer fits: {', '.join(short[:MOST_DEVICES_NAMED])}{more}"
+
+
+def _advice(state: RunState, solved: Solved) -> str:
+    if solved.state == "infeasible" or solved.unsafe is None:
+        return ""
+    return f"; raise follow.solve_time_limit_s, now {state.settings.solve_time_limit_s:g}"
 
 
 def _tries_first_again(turn: Turn, solving: SolveInFlight) -> bool:
@@ -86,10 +126,13 @@ def why_not(state: RunState, solving: SolveInFlight, solved: Solved) -> str | No
     figures = solved.replacement
     if figures is None:
         return "the running plan could not be timed on the fresh profile"
-    if solving.reason in MEMORY_REASONS and not figures["running_fits"]:
+    is_about_memory = solving.reason in MEMORY_REASONS
+    if not figures["running_fits"] and (is_about_memory or misfit_of(state, solving, solved)):
         return None
     least = least_gain(state)
     gain, low = figures["gain"], figures["gain_low"]
+    if gain <= 0:
+        return f"it would be {-gain:.1%} slower, and a swap has to save {least:.1%}"
     if low <= least:
         return f"it would save {gain:.1%}, {low:.1%} for sure, and a swap has to save {least:.1%}"
     if state.rolled_back_on is not None and not drifts(
@@ -107,10 +150,11 @@ def least_gain(state: RunState) -> float:
 def look_for_more(turn: Turn) -> None:
     """Ask for a solve if something asks for one; at most one is in flight."""
     _learn_limits(turn)
+    _tell_disbelieved(turn)
     if turn.state.shape_changed:
         drop(turn, "the run has another shape")
         turn.change(shape_changed=False, limits_changed=False)
-        ask(turn, Reason.SHAPE_CHANGE)
+        ask(turn, _reason_without_a_plan(turn.state))
         return
     solving = turn.state.solving
     if _limits_moved(turn, solving):
@@ -129,10 +173,23 @@ def look_for_more(turn: Turn) -> None:
         _ask_if_moved(turn)
 
 
+def _tell_disbelieved(turn: Turn) -> None:
+    found = disbelieved(turn.measured)
+    new = sorted(found.keys() - turn.state.disbelieved)
+    if new:
+        turn.tell(
+            "memory_disbelieved",
+            f"memory deltas of stage {new[0]} are not believed: {found[new[0]]}; the planned sizes "
+            "count" + (f"; likewise of {len(new) - 1} other stages" if new[1:] else ""),
+        )
+    if found.keys() != turn.state.disbelieved:
+        turn.change(disbelieved=frozenset(found))
+
+
 def _ask_if_moved(turn: Turn) -> None:
     state = turn.state
     if not state.has_plan:
-        ask(turn, Reason.SHAPE_CHANGE if state.versions else Reason.FIRST)
+        ask(turn, _reason_without_a_plan(state))
         return
     moved = drifts(state.base, state.anchor, turn.estimates, turn.series)
     if moved:
@@ -152,6 +209,10 @@ def _ask_if_moved(turn: Turn) -> None:
         ask(turn, Reason.INTERVAL, told=str(differs[0]))
 
 
+def _reason_without_a_plan(state: RunState) -> Reason:
+    return Reason.SHAPE_CHANGE if state.versions else Reason.FIRST
+
+
 def _must_wait(turn: Turn) -> bool:
     """While a version is being swapped in or measured, and in the cool-down after."""
     state = turn.state
@@ -162,6 +223,9 @@ def _must_wait(turn: Turn) -> bool:
     waiting = state.pending
     if waiting is None:
         return False
+    if waiting.needs_restart:
+        # Nothing is known of its shape before ranks restart with it.
+        return True
     # A version that some rank never acknowledges holds nothing up for ever.
     patience = waiting.published_at_iteration + state.settings.resolve_every
     return waiting.state is VersionState.SCHEDULED or turn.newest < patience
@@ -269,7 +333,7 @@ def _limits(turn: Turn) -> dict[int, int]:
     """The memory limit that each stage reported last."""
     newest: dict[int, tuple[int, int]] = {}
     first = turn.state.first_iteration or 0
-    for sample in turn.look.samples:
+    for sample in turn.samples:
         limit = sample.values.get("memory_limit_bytes")
         if limit is not None and sample.iteration >= first:
             known = newest.get(sample.stage, (-1, 0))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
+from itertools import islice
 from typing import Any, Literal
 
 from planner.following.estimates import (
@@ -13,12 +14,15 @@ from planner.following.estimates import (
     estimates_to_document,
 )
 from planner.following.settings import FollowSettings
+from planner.following.telemetry import PLAN_VERSION, Sample
 from planner.following.versions import VersionRecord, VersionState
 from planner.pipeline.options import SolveOptions
 from planner.pipeline.problem import PipelineProblem
 from planner.pipeline.similarity import shape_hash
 from planner.pipeline.spec import AS_POSTED, Candidate, PipelineSpec
 
+MISSING_NAMED = 8
+"""Of ranks that have not acknowledged a version, the first."""
 SETTLING = 2
 """Iterations after a swap that are not measured: allocators and links settle."""
 
@@ -95,7 +99,8 @@ class RunState:
     `rolled_back_on` is the profile that the last of them was made for. `busy_links` are stages
     whose link was too busy when a solve was last asked for. `shape_changed` and `limits_changed`
     wait for the next look. `running` is the version that ranks run; None in a new shape, whose
-    first version is `shape_since`.
+    first version is `shape_since`. `disbelieved` are stages whose memory deltas are not believed;
+    `missed_for` is the newest version that ranks were told to be missing for.
     """
 
     settings: FollowSettings
@@ -119,6 +124,8 @@ class RunState:
     shape_since: int = 1
     shape_changed: bool = False
     limits_changed: bool = False
+    disbelieved: frozenset[int] = frozenset()
+    missed_for: int | None = None
 
     def counts(self, iteration: int) -> bool:
         """Whether an iteration is measured: not before the warm-up is over nor right after a
@@ -132,10 +139,37 @@ class RunState:
             if version.apply_at_iteration is not None and version.number > 1
         )
 
+    def of_its_shape(self, samples: Sequence[Sample]) -> Sequence[Sample]:
+        """The samples but for those of an older shape.
+
+        Those are of a version before `shape_since`. What names no version is of the old shape too
+        until the restart has been seen: nothing else tells the two apart.
+        """
+        if self.shape_since == 1:
+            return samples
+        unnamed = 0 if self.awaits_restart else self.shape_since
+        stages = len(self.base.stages)
+        return [
+            sample
+            for sample in samples
+            if sample.stage < stages
+            and sample.values.get(PLAN_VERSION, unnamed) >= self.shape_since
+        ]
+
+    @property
+    def awaits_restart(self) -> bool:
+        """Whether no rank is known to have restarted in the newest shape."""
+        return self.shape_since > 1 and self.running is None
+
     @property
     def ranks(self) -> int:
         """How many ranks have to acknowledge a version."""
         return self.settings.ranks or len(self.base.devices)
+
+    def missing_ranks(self, acked: Collection[int]) -> list[int]:
+        """The first ranks that have not acknowledged a version that these have."""
+        missing = (rank for rank in range(self.ranks) if rank not in acked)
+        return list(islice(missing, MISSING_NAMED))
 
     @property
     def has_plan(self) -> bool:
@@ -186,6 +220,8 @@ class RunState:
             "shape_since": self.shape_since,
             "shape_changed": self.shape_changed,
             "limits_changed": self.limits_changed,
+            "disbelieved": sorted(self.disbelieved),
+            "missed_for": self.missed_for,
         }
 
     @staticmethod
@@ -209,6 +245,8 @@ class RunState:
                 if rolled_back_on is None
                 else estimates_from_document(rolled_back_on),
                 "busy_links": frozenset(document["busy_links"]),
+                # States that an older version of the service stored do not have it.
+                "disbelieved": frozenset(document.get("disbelieved", ())),
                 "before": before and Before(**before),
             }
         )
@@ -236,7 +274,8 @@ def changed(
     not reached is to be waited for.
     """
     if base == state.base:
-        return replace(state, settings=settings)
+        is_unplanned = not state.has_plan and state.solving is None
+        return replace(state, settings=settings, shape_changed=state.shape_changed or is_unplanned)
     if same_shape(base, state.base):
         return replace(state, settings=settings, base=base, limits_changed=True, setback=None)
     return replace(
@@ -252,6 +291,7 @@ def changed(
         limits_solved_for={},
         rolled_back_on=None,
         busy_links=frozenset(),
+        disbelieved=frozenset(),
         before=None,
         shape_since=len(state.versions) + 1,
         shape_changed=True,

@@ -35,8 +35,8 @@ __all__ = [
 def step(state: RunState, look: Look) -> Outcome:
     """What follows from a look at a run. Deterministic; the same look once more changes nothing."""
     turn = Turn(state, look)
-    if state.first_iteration is None and look.samples:
-        turn.change(first_iteration=min(sample.iteration for sample in look.samples))
+    if state.first_iteration is None and turn.samples:
+        turn.change(first_iteration=min(sample.iteration for sample in turn.samples))
     follow_versions(turn)
     take_result(turn)
     look_for_more(turn)

@@ -45,9 +45,26 @@ def _schedule(turn: Turn) -> None:
         apply_at = turn.newest + turn.state.settings.swap_lead
         why = "nobody in this run acknowledges"
     else:
+        _tell_missing(turn, version, acked)
         return
     turn.replace_version(version.to(VersionState.SCHEDULED, apply_at_iteration=apply_at))
+    if version.needs_restart:
+        turn.change(first_iteration=apply_at)
     turn.tell("scheduled", f"version {version.number} applies from iteration {apply_at}: {why}")
+
+
+def _tell_missing(turn: Turn, version: VersionRecord, acked: Mapping[int, int]) -> None:
+    state = turn.state
+    is_late = turn.newest >= version.published_at_iteration + state.settings.resolve_every
+    if not is_late or state.missed_for == version.number:
+        return
+    turn.change(missed_for=version.number)
+    named = ", ".join(map(str, state.missing_ranks(acked)))
+    turn.tell(
+        "ranks_missing",
+        f"version {version.number} waits for {state.ranks - len(acked)} of {state.ranks} ranks to "
+        f"acknowledge it, first of all {named}",
+    )
 
 
 def _apply_at(turn: Turn, version: VersionRecord, acked: Mapping[int, int]) -> int:
@@ -58,17 +75,18 @@ def _apply_at(turn: Turn, version: VersionRecord, acked: Mapping[int, int]) -> i
 
 
 def _reported_since(turn: Turn, version: VersionRecord) -> int | None:
-    """The first iteration that says that it ran this version, in a run where nobody ever
-    acknowledged; None if there is none."""
-    if turn.state.ever_acked:
+    """The first iteration that says that it ran this version, where nobody ever acknowledged or
+    its ranks have to restart with it; None if there is none."""
+    if turn.state.ever_acked and not version.needs_restart:
         return None
-    said = (s.iteration for s in turn.look.samples if s.values.get(PLAN_VERSION) == version.number)
+    said = (s.iteration for s in turn.samples if s.values.get(PLAN_VERSION) == version.number)
     return min(said, default=None)
 
 
 def _nobody_acknowledges(turn: Turn, version: VersionRecord) -> bool:
-    """Only once ranks have had the time to: a run's first acknowledgements come one by one."""
-    if turn.state.ever_acked or turn.look.newest_iteration is None:
+    """Only once ranks have had the time to: a run's first acknowledgements come one by one. No time
+    that passes says that a run has restarted."""
+    if turn.state.ever_acked or version.needs_restart or turn.look.newest_iteration is None:
         return False
     return turn.newest >= version.published_at_iteration + turn.state.settings.swap_lead
 
@@ -103,7 +121,7 @@ def _before(turn: Turn, older: int, apply_at: int) -> Before | None:
     first = apply_at - turn.state.settings.measure_over
     found = period(
         turn.state.base,
-        turn.look.samples,
+        turn.samples,
         lambda i: first <= i < apply_at and turn.state.counts(i),
     )
     if found is None:
@@ -122,7 +140,7 @@ def _measure(turn: Turn) -> None:
     if turn.newest < first + over - 1:
         return
     before = turn.state.before
-    after = period(turn.state.base, turn.look.samples, lambda i: i >= first, number)
+    after = period(turn.state.base, turn.samples, lambda i: i >= first, number)
     if before is None or after is None:
         if before is None or turn.newest >= first + 2 * over:
             turn.replace_version(version.to(VersionState.CONFIRMED))
@@ -165,8 +183,9 @@ def _older_may_not_fit(turn: Turn, version: VersionRecord) -> bool:
     return version.reason in MEMORY_REASONS or is_asked_for or turn.state.limits_changed
 
 
-def publish(turn: Turn, new: NewVersion) -> None:
-    """Publish a version in place of one that waits for acknowledgements."""
+def publish(turn: Turn, new: NewVersion, why: str = "") -> None:
+    """Publish a version in place of one that waits for acknowledgements. Its event ends in
+    `why`."""
     waiting = turn.state.pending
     if waiting is not None:
         turn.replace_version(waiting.to(VersionState.SUPERSEDED))
@@ -187,7 +206,7 @@ def publish(turn: Turn, new: NewVersion) -> None:
     turn.change(setback=None)
     gain = "" if new.predicted_gain is None else f", predicted {new.predicted_gain:+.1%}"
     again = "" if new.copy_of is None else f", version {new.copy_of} again"
-    turn.tell("published", f"version {new.number} ({new.reason}){gain}{again}")
+    turn.tell("published", f"version {new.number} ({new.reason}){gain}{again}{why}")
 
 
 def drop(turn: Turn, why: str) -> None:

@@ -188,7 +188,15 @@ def _samples(iterations: list[IterationTelemetry], stages: int, several: bool) -
                     "Give each stage once per iteration.",
                 )
             seen.add((own.iteration, stage.stage))
-            samples.append(Sample(own.iteration, stage.stage, dict(_values(own, stage))))
+            values = dict(_values(own, stage))
+            if not values.keys() - {PLAN_VERSION}:
+                # It would be stored in place of what is measured and comes later.
+                raise SpecError(
+                    path[:-1],
+                    f"nothing is said of stage {stage.stage}.",
+                    "Give something that was measured, or leave the stage out.",
+                )
+            samples.append(Sample(own.iteration, stage.stage, values))
     return samples
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 from planner.following.estimates import Estimates, Key, estimates_of_series, series_of
 from planner.following.look import Event, Look, NewVersion, Outcome, SolveWanted
+from planner.following.profile import believed
 from planner.following.state import RunState, Setback, SetbackKind
+from planner.following.telemetry import Sample
 from planner.following.versions import VersionRecord
 
 LONGEST_BACK_OFF = 16
@@ -32,14 +34,24 @@ class Turn:
         """The newest iteration; 0 before any."""
         return self.look.newest_iteration or 0
 
+    @property
+    def samples(self) -> Sequence[Sample]:
+        """The window's samples of the run's shape."""
+        return self.state.of_its_shape(self.look.samples)
+
     @cached_property
     def series(self) -> Mapping[Key, Mapping[int, float]]:
         """The window's samples that count, by stage and quantity."""
-        return series_of(self.look.samples, self.state.counts)
+        return series_of(self.samples, self.state.counts)
 
     @cached_property
     def estimates(self) -> Estimates:
-        """The estimates of the window."""
+        """The estimates of the window that are believed."""
+        return believed(self.measured)
+
+    @cached_property
+    def measured(self) -> Estimates:
+        """All estimates of the window."""
         return estimates_of_series(self.series)
 
     def change(self, **changes: Any) -> None:

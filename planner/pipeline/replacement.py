@@ -36,6 +36,7 @@ from planner.pipeline.kernel.tables import (
     tables_of,
     timed_columns,
 )
+from planner.pipeline.orders import orders_of
 from planner.pipeline.problem import Objective, PipelineProblem
 from planner.pipeline.robust.clocks import NO_CYCLE, topological_order
 from planner.pipeline.robust.jitter import EDGES_TO_FOLLOW, FEWEST_SAMPLES, Floats
@@ -45,6 +46,7 @@ from planner.pipeline.robust.precedence import (
     without_allocations,
 )
 from planner.pipeline.schedule import Schedule, TimedOp, Token, Wait
+from planner.pipeline.timing import time_orders
 from planner.progress import StopCheck, check, never
 
 MOST_SAMPLES = 200
@@ -62,7 +64,7 @@ class Replacement:
     """The objective of the running and of the new schedule (ns), and the share of the former that
     the latter saves: as measured, and what nine in ten samples exceed. `noise` is the relative
     standard error of each stage; `running_fits` whether the running order keeps the problem's
-    memory limits."""
+    memory limits, and where it does not `running_peaks_bytes` what it takes by device."""
 
     running_ns: int
     candidate_ns: int
@@ -71,11 +73,19 @@ class Replacement:
     samples: int
     noise: tuple[float, ...]
     running_fits: bool
+    running_peaks_bytes: tuple[int, ...] | None = None
 
     def to_document(self) -> dict[str, Any]:
         """As JSON."""
         figures = {"gain": round(self.gain, 6), "gain_low": round(self.gain_low, 6)}
-        return {**asdict(self), **figures, "noise": list(self.noise), "basis": BASIS}
+        peaks = self.running_peaks_bytes
+        return {
+            **asdict(self),
+            **figures,
+            "noise": list(self.noise),
+            "running_peaks_bytes": None if peaks is None else list(peaks),
+            "basis": BASIS,
+        }
 
 
 def running_schedule(document: Mapping[str, Any]) -> Schedule:
@@ -134,7 +144,14 @@ def replacement(
         samples=count,
         noise=tuple(noise),
         running_fits=running_fits,
+        running_peaks_bytes=None if running_fits else _peaks_bytes(problem, running),
     )
+
+
+def _peaks_bytes(problem: PipelineProblem, schedule: Schedule) -> tuple[int, ...]:
+    """What each device holds at most where the schedule's orders run as early as they can."""
+    orders = orders_of(problem, schedule.ops)
+    return time_orders(problem, orders, enforce_memory=False).peak_memory_bytes
 
 
 def _gain(running_ns: float, candidate_ns: float) -> float:

@@ -43,7 +43,11 @@ def run(
             "problem": problem,
             "schedule": schedule,
             "comparison": [],
-            "certificate": {"verified": True, "proven_optimal": True},
+            "certificate": {
+                "verified": True,
+                "proven_optimal": True,
+                "memory_safe_under_jitter": True,
+            },
             **replacement(start),
             "provenance": {"engine": "stand-in", "run": f"{os.getpid()} {time.time_ns()}"},
         },

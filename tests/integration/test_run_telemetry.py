@@ -96,7 +96,9 @@ MALFORMED: tuple[tuple[Any, str], ...] = (
     ({"iteration": 1, "stages": [{"stage": 0, "forward_ns": {}}]}, "stages.0.forward_ns"),
     ({"iteration": 1, "stages": [{"stage": 0, "link_busy_share": 2}]}, "stages.0.link_busy_share"),
     ({"iteration": 1, "stages": [{"stage": 0, "speed": 1}]}, "stages.0.speed"),
-    ({"iteration": 1, "stages": [{"stage": STAGES}]}, "stages"),
+    ({"iteration": 1, "stages": [{"stage": STAGES, "forward_ns": 1}]}, "stages"),
+    ({"iteration": 1, "stages": [{"stage": 0}]}, "stages.0"),
+    ({"iteration": 1, "plan_version": 1, "stages": [{"stage": 0}]}, "stages.0"),
     ({"iterations": [{"iteration": 1, "stages": [{"stage": 0}]}] * 1001}, "iterations"),
 )  # fmt: skip
 
@@ -127,13 +129,36 @@ def test_what_is_no_json_changes_nothing(
 
 def test_an_iteration_far_ahead_is_a_mistake(run_client: TestClient, database: Database) -> None:
     run_id = start_run(run_client)
-    # A run that is resumed begins anywhere.
-    report(run_client, run_id, range(10**9, 10**9 + 1))
-    ahead = 10**9 + telemetry_service.FURTHEST_AHEAD
+    # A run that is resumed begins far from 0.
+    first = telemetry_service.FURTHEST_FIRST
+    refused = post(run_client, run_id, telemetry(first + 1))
+    assert refused.json()["errors"][0]["path"] == "iteration"
+    report(run_client, run_id, range(first, first + 1))
+    ahead = first + telemetry_service.FURTHEST_AHEAD
     refused = post(run_client, run_id, telemetry(ahead + 1))
     assert refused.status_code == 422
     assert "another run" in refused.json()["errors"][0]["remedy"]
     assert post(run_client, run_id, telemetry(ahead)).status_code == 200
+
+
+def test_one_wrong_iteration_makes_nothing_late(run_client: TestClient, database: Database) -> None:
+    run_id = start_run(run_client, follow={**FOLLOW, "window": 20})
+    report(run_client, run_id, range(100, 101))
+    wrong = telemetry(5_000)
+    one = post(run_client, run_id, {**wrong, "stages": wrong["stages"][:1]}).json()
+    assert (one["accepted"], one["newest_iteration"]) == (1, 100)
+    assert report(run_client, run_id, range(101, 103))["newest_iteration"] == 102
+    # Where the other stage is there too, all are.
+    other = post(run_client, run_id, {**wrong, "stages": wrong["stages"][1:]}).json()
+    assert (other["accepted"], other["newest_iteration"]) == (1, 5_000)
+
+
+def test_a_stage_that_reports_alone_confirms_itself(run_client: TestClient) -> None:
+    run_id = start_run(run_client)
+    for iteration, newest in ((7, 7), (900, 7), (901, 900), (902, 902)):
+        alone = telemetry(iteration)
+        answer = post(run_client, run_id, {**alone, "stages": alone["stages"][:1]}).json()
+        assert answer["newest_iteration"] == newest
 
 
 def test_runs_that_are_stopped_or_not_there_take_nothing(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from typing import Any
@@ -13,7 +14,9 @@ from starlette.testclient import TestClient
 from app.database import Database
 from app.models import Job, RunDocument, RunTelemetry, RunVersion
 from app.schemas.timelines import TimelineView
-from app.services.attempts import Attempts
+from app.services.attempts import Attempts, Progress
+from app.services.runs.telemetry import FURTHEST_AHEAD
+from app.services.transitions import Answered
 from app.settings import Settings
 from tests.integration.following import (
     FOLLOW,
@@ -177,7 +180,7 @@ def test_polls_of_the_plan_know_when_nothing_has_changed(run_client: TestClient)
 def test_a_wait_for_the_first_plan_ends_with_it(
     run_client: TestClient, database: Database, settings: Settings, attempts: Attempts
 ) -> None:
-    run_id = start_run(run_client, planned=False)
+    run_id = start_run(run_client, planned=False, follow={**FOLLOW, "swap_lead": 10})
     keeper = keeper_of(database, settings)
 
     def plan_later() -> None:
@@ -224,8 +227,28 @@ def test_an_acknowledgement_counts_once_and_says_how_many_there_are(
     missing = run_client.post(f"{RUNS}/{run_id}/plan/2/ack", json={"rank": 0, "iteration": 3})
     assert problem_code(missing) == (404, "version_not_found")
     report(run_client, run_id, range(1, 2))
-    ahead = run_client.post(path, json={"rank": 0, "iteration": 10**6})
+    furthest = 1 + FOLLOW["swap_lead"] + FURTHEST_AHEAD
+    assert run_client.post(path, json={"rank": 0, "iteration": furthest}).status_code == 200
+    ahead = run_client.post(path, json={"rank": 0, "iteration": furthest + 1})
     assert ahead.json()["errors"][0]["path"] == "iteration"
+
+
+def test_an_acknowledgement_may_be_corrected_until_the_version_is_scheduled(
+    run_client: TestClient, database: Database, settings: Settings, attempts: Attempts
+) -> None:
+    run_id = start_run(run_client, planned=False, follow={**FOLLOW, "swap_lead": 10})
+    keeper = keeper_of(database, settings)
+    answer_solve(attempts, database)
+    look(database, keeper)
+    report(run_client, run_id, range(1, 2))
+    path = f"{RUNS}/{run_id}/plan/1/ack"
+    assert view(run_client, run_id)["versions"][0]["missing_ranks"] == [0, 1]
+    for rank, iteration in ((0, 9_000), (0, 2), (1, 3)):
+        assert run_client.post(path, json={"rank": rank, "iteration": iteration}).is_success
+    look(database, keeper)
+    (version,) = view(run_client, run_id)["versions"]
+    assert version["apply_at_iteration"] == 3 + 10
+    assert version["missing_ranks"] == []
 
 
 def test_changes_are_of_what_is_given(
@@ -318,6 +341,7 @@ def test_diagnosis_and_proposals_are_of_the_runs_own_numbers(run_client: TestCli
     proposals = run_client.get(f"{RUNS}/{run_id}/proposals")
     assert proposals.status_code == 200, proposals.text
     assert proposals.json()["threshold"] == 1.15
+    assert proposals.json()["notes"]
 
 
 def test_nothing_is_said_of_a_run_without_a_plan(run_client: TestClient) -> None:
@@ -332,3 +356,87 @@ def test_no_run_is_told_of_that_is_not_there(run_client: TestClient) -> None:
         for run_id in (NO_RUN, "none"):
             answer = run_client.get(f"{RUNS}/{run_id}{path}")
             assert problem_code(answer) == (404, "run_not_found")
+
+
+TOO_LARGE = {
+    **PROBLEM,
+    "devices": [{"activation_memory_bytes": 100}] * 2,
+    "stages": [{**stage, "activation_bytes": 150} for stage in PROBLEM["stages"]],
+}
+
+
+def test_a_problem_of_which_nothing_fits_is_refused_with_the_way_out(
+    run_client: TestClient, database: Database
+) -> None:
+    refused = run_client.post(RUNS, json={"problem": TOO_LARGE})
+    assert problem_code(refused) == (422, "invalid_request")
+    (error,) = refused.json()["errors"]
+    assert error["path"] == "problem"
+    assert "no plan fits" in error["message"]
+    assert error["remedy"]
+    assert count(database, Job) == 0
+    run_id = start_run(run_client)
+    assert run_client.patch(f"{RUNS}/{run_id}", json={"problem": TOO_LARGE}).status_code == 422
+
+
+def test_a_run_whose_first_solve_came_to_nothing_says_why(
+    run_client: TestClient, database: Database, settings: Settings, attempts: Attempts
+) -> None:
+    run_id = start_run(run_client, planned=False)
+    (solve_id,) = queued(database)
+    order = attempts.claim(solve_id)
+    assert order is not None
+    document = {"problem": PROBLEM, "infeasibility": {"summary": "Nothing fits here."}}
+    ending = Answered({"state": "infeasible", "document": document})
+    attempts.end(order.fence, ending, Progress())
+    look(database, keeper_of(database, settings))
+    awaited = run_client.get(f"{RUNS}/{run_id}/plan")
+    assert (awaited.status_code, awaited.json()["state"]) == (202, "none")
+    assert "Nothing fits here" in awaited.json()["reason"]
+    assert "PATCH" in awaited.json()["reason"]
+    assert queued(database) == []
+
+
+@pytest.mark.parametrize(("activation_bytes", "planned_for"), [(100, 980), (990, 1_000)])
+def test_the_first_plan_leaves_the_headroom_where_that_fits(
+    run_client: TestClient,
+    database: Database,
+    settings: Settings,
+    attempts: Attempts,
+    activation_bytes: int,
+    planned_for: int,
+) -> None:
+    stages = [{**stage, "activation_bytes": activation_bytes} for stage in PROBLEM["stages"]]
+    limits = [{"activation_memory_bytes": 1_000}] * 2
+    body = {**PROBLEM, "devices": limits, "stages": stages}
+    run_id = start_run(run_client, planned=False, problem=body)
+    answer_solve(attempts, database)
+    look(database, keeper_of(database, settings))
+    plan = run_client.get(f"{RUNS}/{run_id}/plan").json()
+    found = [device["activation_memory_bytes"] for device in plan["problem"]["devices"]]
+    assert found == [planned_for] * 2
+    is_told = any(e["kind"] == "no_headroom" for e in view(run_client, run_id)["events"])
+    assert is_told is (planned_for == 1_000)
+    with database.reading() as session:
+        stored = session.scalars(
+            select(RunDocument.text).where(
+                RunDocument.run_id == run_id, RunDocument.name == "problem"
+            )
+        ).one()
+    assert json.loads(stored)["devices"][0]["activation_memory_bytes"] == 1_000
+
+
+def test_a_plan_that_exceeds_changed_limits_is_diagnosed(run_client: TestClient) -> None:
+    stages = [{**stage, "activation_bytes": 100} for stage in PROBLEM["stages"]]
+    roomy = {**PROBLEM, "devices": [{"activation_memory_bytes": 1_000}] * 2, "stages": stages}
+    run_id = start_run(run_client, problem=roomy)
+    tight = {**roomy, "devices": [{"activation_memory_bytes": 150}] * 2}
+    report(run_client, run_id, range(10))
+
+    def symptoms() -> list[str]:
+        answer = run_client.get(f"{RUNS}/{run_id}/diagnosis").json()
+        return [one["symptom"] for one in answer["symptoms"]]
+
+    assert "out_of_memory" not in symptoms()
+    run_client.patch(f"{RUNS}/{run_id}", json={"problem": tight})
+    assert "out_of_memory" in symptoms()

@@ -180,7 +180,7 @@ def test_cancelling_stops_the_solver_and_keeps_its_plan(
     canceller.join()
     assert (view["state"], view["cancel_requested"]) == ("cancelled", False)
     result = client.get(view["links"]["result"]).json()
-    assert result["certificate"] == {"proven_optimal": False}
+    assert result["certificate"]["proven_optimal"] is False
     assert only_solve(database).spent_ms < 30_000
 
 

@@ -7,7 +7,7 @@ import json
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from app.callers import Caller
@@ -18,10 +18,13 @@ from app.repositories.run_telemetry import TelemetryRepository
 from app.services.resolutions import json_text
 from app.services.runs.making import stored_state
 from app.services.runs.memory import window_of
+from planner.following.drift import drifts
 from planner.following.estimates import estimates_of
-from planner.following.profile import fresh_problem
-from planner.following.state import RunState
+from planner.following.profile import fresh_problem, limit_changes
+from planner.following.state import RunState, same_shape
 from planner.following.telemetry import ITERATION_NS, PLAN_VERSION, Sample
+from planner.following.versions import VersionState
+from planner.pipeline.problem import PipelineProblem
 
 if TYPE_CHECKING:
     from planner.diagnoses.telemetry import IterationSample, Statistic
@@ -30,6 +33,12 @@ if TYPE_CHECKING:
 
 PROPOSING_S = 10.0
 """After so long what was found by then is answered."""
+SIZES = (
+    "activation_bytes",
+    "weight_grad_bytes",
+    "backward_workspace_bytes",
+    "offload_bytes",
+)
 REQUIRED_TIMES = ("forward_ns", "backward_input_ns")
 STAGE_FIGURES = ("peak_memory_bytes", "memory_limit_bytes", "link_busy_share", "gpu_utilisation")
 
@@ -58,14 +67,19 @@ class RunAdvice:
         from planner.pipeline.schedule import TimedOp
 
         known = self._known(caller, run_id)
+        fresh = measured_problem(known.state, known.samples)
         ops = [
             TimedOp(*(op[name] for name in TimedOp._fields)) for op in known.plan["schedule"]["ops"]
         ]
         request = DiagnosisRequest(
-            problem=read_problem(known.plan["problem"]),
+            problem=with_memory_of(read_problem(known.plan["problem"]), fresh),
             ops=tuple(ops),
             plan_versions=versions_by_stage(known.samples),
             telemetry=iterations_of(known.samples),
+            rolled_back=rolled_back_on_this(known.state, known.samples),
+            micro_batch_size=shape_of(known.request, len(known.state.base.stages))[
+                1
+            ].micro_batch_size,
         )
         return json_text(diagnose(request).to_document())
 
@@ -76,8 +90,7 @@ class RunAdvice:
 
         known = self._known(caller, run_id)
         state = known.state
-        estimates = estimates_of(known.samples, state.counts)
-        problem = fresh_problem(state.base, estimates, state.settings.memory_headroom)
+        problem = measured_problem(state, known.samples, state.settings.memory_headroom)
         layers, elasticity = shape_of(known.request, len(problem.stages))
         ends = time.monotonic() + PROPOSING_S
         proposals = propose(
@@ -91,7 +104,7 @@ class RunAdvice:
             {
                 "imbalance": imbalance(problem),
                 "threshold": IMBALANCE,
-                "proposals": [proposal.to_document() for proposal in proposals],
+                **proposals.to_document(),
             }
         )
 
@@ -112,7 +125,39 @@ class RunAdvice:
             rows = TelemetryRepository(connection).window(run_id, first)
             request = reader.document(run_id, "request")
         samples = list(window_of({}, rows, row.newest_iteration, window).values())
-        return _Known(state, samples, json.loads(request or "{}"), json.loads(plan))
+        return _Known(
+            state, state.of_its_shape(samples), json.loads(request or "{}"), json.loads(plan)
+        )
+
+
+def measured_problem(
+    state: RunState, samples: Sequence[Sample], memory_headroom: float = 0.0
+) -> PipelineProblem:
+    """The run's problem with what its stages take and may use by now."""
+    estimates = {**state.anchor, **estimates_of(samples, state.counts)}
+    changes = limit_changes(state.base, state.memory_limits, state.limits_solved_for)
+    return fresh_problem(state.base, estimates, memory_headroom, changes)
+
+
+def rolled_back_on_this(state: RunState, samples: Sequence[Sample]) -> tuple[int, ...]:
+    """The version that was rolled back last, if stages take now what they took then."""
+    profile = {**state.anchor, **estimates_of(samples, state.counts)}
+    if state.rolled_back_on is None or drifts(state.base, state.rolled_back_on, profile, {}):
+        return ()
+    rolled_back = [v.number for v in state.versions if v.state is VersionState.ROLLED_BACK]
+    return tuple(rolled_back[-1:])
+
+
+def with_memory_of(planned: PipelineProblem, fresh: PipelineProblem) -> PipelineProblem:
+    """The problem of a plan, whose times are as they were planned, with sizes and limits as they
+    are now; as it is where the run has had another shape since."""
+    if not same_shape(planned, fresh):
+        return planned
+    stages = [
+        replace(stage, **{name: getattr(now, name) for name in SIZES})
+        for stage, now in zip(planned.stages, fresh.stages, strict=True)
+    ]
+    return replace(planned, devices=fresh.devices, hosts=fresh.hosts, stages=tuple(stages))
 
 
 def versions_by_stage(samples: Sequence[Sample]) -> tuple[int, ...]:

@@ -140,6 +140,10 @@ class Looker:
         with self._database.reading() as session:
             text = RunLooks(session).answer_part(seen.row.tenant, seen.row.job_id, "problem")
         base = read_problem(json.loads(text or "{}"))
+        known = outcome.state.base
+        if replace(base, devices=known.devices) == known:
+            # But for the headroom, which is no limit of the run.
+            return outcome
         return replace(outcome, state=replace(outcome.state, base=base))
 
     def _carry_out(
@@ -214,7 +218,9 @@ def _solved(looks: RunLooks, row: RunRow, state: RunState) -> Solved | None:
     ended = looks.ended(row.tenant, row.job_id)
     if ended is None:
         return None
-    detail = None if ended.error is None else str(json.loads(ended.error).get("detail"))
+    detail = ended.shortage
+    if ended.error is not None:
+        detail = str(json.loads(ended.error).get("detail"))
     return Solved(
         number=state.solving.number,
         state=ended.state,  # type: ignore[arg-type]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy.orm import Session
@@ -32,11 +32,13 @@ from app.services.runs.mirror import (
     version_columns,
 )
 from app.services.runs.naming import job_name, tag_of
-from app.services.submission import MAX_TRIES, Made, Submission, Wanted
+from app.services.submission import MAX_TRIES, Made, Prepared, Submission, Wanted
 from app.settings import Settings
+from planner.following.profile import fresh_problem
 from planner.following.settings import FollowSettings, read_follow
 from planner.following.state import RunState, changed, new_run, same_shape
 from planner.pipeline.documents import problem_to_document, read_problem
+from planner.pipeline.feasibility.decide import find_infeasibility
 from planner.pipeline.problem import PipelineProblem
 
 KIND = "run"
@@ -46,12 +48,13 @@ DESCRIBED = ("model", "cluster", "training")
 
 @dataclass(frozen=True)
 class Posted:
-    """A body that was read: the run's own fields, how it is to be followed, the rest, and what
-    that resolves to."""
+    """A body that was read: the run's own fields, how it is to be followed, the rest, name and tags
+    of its first job, and what that resolves to."""
 
     fields: RunFields
     follow: FollowSettings
     rest: Mapping[str, Any]
+    labels: Mapping[str, Any]
     wanted: Wanted
     problems: Sequence[PipelineProblem]
 
@@ -106,10 +109,16 @@ class RunRequests:
                     "Post the `problem` that it was made for instead of a model and a cluster.",
                 )
             given = given_document(posted.problems[0], plan)
+        else:
+            check_fits(posted.problems)
         state = new_run(posted.problems[0], posted.follow, given_plan=plan is not None)
-        prepared = (
-            [] if given else [self._submission.prepare(caller.tenant, posted.wanted, fresh=fresh)]
-        )
+        prepared: list[Prepared] = []
+        events = [NewEvent("created", "The run was made.", None)]
+        if not given:
+            first, whole = self._first_solve(caller.tenant, posted)
+            prepared = [self._submission.prepare(caller.tenant, first, fresh=fresh)]
+            if whole is not None:
+                events.append(NewEvent("no_headroom", whole, None))
 
         def make(session: Session) -> None:
             self._check_room(session, caller.tenant)
@@ -130,7 +139,7 @@ class RunRequests:
                 document, makespan_ns = given
                 own = {**version_columns(state.versions[0]), "makespan_ns": makespan_ns}
                 runs.add_version(run_id, {**own, "document": document})
-            runs.add_events(run_id, [NewEvent("created", "The run was made.", None)])
+            runs.add_events(run_id, events)
 
         made = self._submission.once(caller.tenant, key, run_id, make)
         count_versions(RunState(state.settings, state.base), state)
@@ -150,6 +159,7 @@ class RunRequests:
             row, posted, before = self._change_of(caller, run_id, body)
             base = before.base
             if body.keys() & {*DESCRIBED, "problem"}:
+                check_fits(posted.problems)
                 base = _like(base, posted.problems)
             after = changed(before, base, posted.follow, row.newest_iteration)
             with self._database.writing() as session:
@@ -198,6 +208,29 @@ class RunRequests:
         runs.add_events(row.id, [NewEvent("changed", "The run was changed.", row.newest_iteration)])
         return True
 
+    def _first_solve(self, tenant: str, posted: Posted) -> tuple[Wanted, str | None]:
+        """What makes the first plan: one that leaves the headroom, where there may be one. Else why
+        it does not."""
+        headroom = posted.follow.memory_headroom
+        problem = posted.problems[0]
+        roomy = replace(problem, devices=fresh_problem(problem, {}, headroom).devices)
+        if roomy == problem:
+            return posted.wanted, None
+        whole = "The first plan may use all of the memory that it is given, later ones leave "
+        whole += f"{headroom:.1%} free: "
+        if "problem" not in posted.rest:
+            return posted.wanted, f"{whole}a model and a cluster are planned as they are posted."
+        if find_infeasibility(roomy) is not None:
+            return posted.wanted, f"{whole}nothing would fit."
+        devices = [
+            device
+            if own.activation_memory_bytes is None
+            else {**device, "activation_memory_bytes": own.activation_memory_bytes}
+            for device, own in zip(posted.rest["problem"]["devices"], roomy.devices, strict=True)
+        ]
+        body = {**posted.rest, "problem": {**posted.rest["problem"], "devices": devices}}
+        return self._pipelines.read(tenant, {**body, **posted.labels}), None
+
     def _read(self, tenant: str, body: Mapping[str, Any], *tags: str) -> Posted:
         own = {name: value for name, value in body.items() if name in RunFields.model_fields}
         fields = read_fields(RunFields, own)
@@ -219,7 +252,7 @@ class RunRequests:
         # The version that counts now is that of the run, whatever is the latest later on.
         rest = self._pipelines.calibrated(tenant, rest)
         wanted = self._pipelines.read(tenant, {**rest, **labels})
-        return Posted(fields, follow, rest, wanted, _problems(wanted))
+        return Posted(fields, follow, rest, labels, wanted, _problems(wanted))
 
     def _check_room(self, session: Session, tenant: str) -> None:
         most = self._settings.max_active_runs_per_tenant
@@ -242,6 +275,20 @@ def merged(known: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any
     if isinstance(follow, Mapping):
         change = {**change, "follow": {**kept["follow"], **follow}}
     return {**kept, **change}
+
+
+def check_fits(problems: Sequence[PipelineProblem]) -> None:
+    """Raises `InvalidRequest` with the ways out where no plan of any placement fits."""
+    closest = None
+    for problem in problems:
+        found = find_infeasibility(problem)
+        if found is None:
+            return
+        if closest is None or found.largest_gap_bytes < closest.largest_gap_bytes:
+            closest = found
+    if closest is not None:
+        ways = "; ".join(remedy.detail.rstrip(".") for remedy in closest.remedies)
+        raise InvalidRequest.of("problem", f"no plan fits. {closest.summary}", f"{ways}.")
 
 
 def stored_state(reader: RunReader, run_id: str) -> RunState:

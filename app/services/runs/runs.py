@@ -31,11 +31,17 @@ from app.services.cancelling import detach
 from app.services.polls import SharedReads
 from app.services.runs.making import stored_state
 from app.services.runs.memory import window_of
-from app.services.runs.telemetry import FURTHEST_AHEAD
+from app.services.runs.telemetry import FURTHEST_AHEAD, FURTHEST_FIRST
 from app.services.runs.views import accepted_view, plan_text, run_item, run_view
 from planner.following.versions import VersionState
 
 EVENTS_SHOWN = 50
+UNPLANNED = ("refused", "solve_failed")
+"""Events of solves that ended without a plan."""
+WAY_OUT = (
+    "PATCH the run with another problem, other memory limits or a longer "
+    "follow.solve_time_limit_s; it is planned again then, or once its telemetry has changed."
+)
 GONE = (VersionState.SUPERSEDED, VersionState.ROLLED_BACK)
 """States of versions that nobody will run."""
 
@@ -102,6 +108,7 @@ class Runs:
                 list(window_of({}, rows, row.newest_iteration, window).values()),
                 reader.versions(run_id),
                 reader.acknowledged(run_id),
+                reader.acks(run_id, [state.pending.number] if state.pending else []),
                 reader.events(run_id, EVENTS_SHOWN),
                 job,
             )
@@ -109,10 +116,16 @@ class Runs:
     def awaited(self, caller: Caller, row: RunRow) -> PlanAwaited:
         """Why there is no plan yet."""
         if row.job_id is None:
-            return PlanAwaited(state="none", job_id=None)
+            return PlanAwaited(state="none", job_id=None, reason=self._why_unplanned(row))
         with self._database.looking() as connection:
             job = JobReader(connection).one(caller.tenant, row.job_id)
         return PlanAwaited(state="none" if job is None else job.state, job_id=row.job_id)
+
+    def _why_unplanned(self, row: RunRow) -> str | None:
+        with self._database.looking() as connection:
+            events = RunReader(connection).events(row.id, EVENTS_SHOWN)
+        ended = next((event for event in events if event.kind in UNPLANNED), None)
+        return None if ended is None else f"{ended.detail.rstrip('.')}. {WAY_OUT}"
 
     def plan(self, caller: Caller, run_id: str, version: int, *, brief: bool) -> str:
         """A version as JSON text, without problem and schedule if it is to be brief.
@@ -137,7 +150,8 @@ class Runs:
     def acknowledge(
         self, caller: Caller, run_id: str, version: int, rank: int, iteration: int
     ) -> AckTaken:
-        """A rank holds a version; to say so again changes nothing.
+        """A rank holds a version; to say so again changes nothing but, until the version is
+        scheduled, the iteration.
 
         Raises `VersionNotFound`, and `VersionSuperseded` where nobody will run it.
         """
@@ -147,9 +161,11 @@ class Runs:
             if not row.is_active:
                 raise RunStopped("The run was stopped, and follows nothing any more.")
             found = _version(reader, run_id, version)
-            _check_ack(row, found, rank, iteration)
+            lead = stored_state(reader, run_id).settings.swap_lead
+            _check_ack(row, found, rank, iteration, lead)
             runs = RunRepository(session)
-            is_news = runs.acknowledge(run_id, version, rank, iteration)
+            may_correct = found.state == VersionState.PUBLISHED
+            is_news = runs.acknowledge(run_id, version, rank, iteration, may_correct=may_correct)
             if is_news:
                 runs.tell(run_id)
             acknowledged = reader.acknowledged(run_id)[version]
@@ -220,7 +236,7 @@ def _document(reader: RunReader, row: RunRow, version: int) -> str:
     return document
 
 
-def _check_ack(row: RunRow, version: VersionRow, rank: int, iteration: int) -> None:
+def _check_ack(row: RunRow, version: VersionRow, rank: int, iteration: int, swap_lead: int) -> None:
     if version.state in GONE:
         raise VersionSuperseded(
             f"Version {version.version} is {version.state.replace('_', ' ')}; fetch the newest, "
@@ -233,10 +249,12 @@ def _check_ack(row: RunRow, version: VersionRow, rank: int, iteration: int) -> N
             f"there is no rank {rank}: {row.ranks} acknowledge, counted from 0.",
             "Set `follow.ranks` to the number of ranks that fetch plans.",
         )
-    if row.newest_iteration is not None and iteration > row.newest_iteration + FURTHEST_AHEAD:
+    furthest = FURTHEST_FIRST
+    if row.newest_iteration is not None:
+        furthest = row.newest_iteration + swap_lead + FURTHEST_AHEAD
+    if iteration > furthest:
         raise InvalidRequest.of(
             "iteration",
-            f"{iteration} is more than {FURTHEST_AHEAD} after {row.newest_iteration}, the newest "
-            "one that was reported.",
+            f"{iteration} is too far ahead of what was reported; at most {furthest} may be.",
             "Give the iteration that the rank is in.",
         )

@@ -29,9 +29,13 @@ from planner.following.telemetry import Sample
 
 logger = logging.getLogger(__name__)
 
-FURTHEST_AHEAD = 100_000
-"""Iterations: a post that is further ahead of the newest one is a mistake, and would make
-everything before it late."""
+FURTHEST_FIRST = 10_000_000
+"""The first report of a run may have an iteration up to this: a run may be resumed."""
+FURTHEST_AHEAD = 10_000
+"""Iterations: a post that is further ahead of the newest one is a mistake."""
+NEAR = 10
+"""Iterations: what is further ahead moves the newest one only where other stages confirm it, since
+one wrong number would make everything before it late."""
 SAMPLES_AT_ONCE = 20_000
 """Of one transaction, which holds SQLite's write lock; a single post may have more."""
 MOST_WAITING = 500_000
@@ -198,7 +202,8 @@ def _store_all(
         for key, row in samples.items():
             rows.setdefault(key, row)
     stored = telemetry.insert(list(rows.values())) if rows else set()
-    telemetry.note(_reported(stored, newest))
+    jumped_from = _confirm_jumps(telemetry, kept, facts, newest)
+    telemetry.note(_reported(stored, newest, jumped_from))
     outcomes: list[Taken | Exception] = []
     for post in posts:
         if post in refused:
@@ -234,16 +239,62 @@ def _check(post: _Post, facts: RunFacts | None, newest: int | None) -> int:
             f"there is no stage {stage}.",
             f"The run has {facts.stages} stages, counted from 0.",
         )
-    iterations = [sample.iteration for sample in post.samples]
-    known = min(iterations) if newest is None else newest
-    furthest = max(iterations)
+    iterations = sorted(sample.iteration for sample in post.samples)
+    furthest = iterations[-1]
+    if newest is None and furthest > FURTHEST_FIRST:
+        raise InvalidRequest.of(
+            "iteration",
+            f"{furthest} is too large for the first report of a run.",
+            f"Number the iterations of a run from 0, or from where it resumes, up to "
+            f"{FURTHEST_FIRST}.",
+        )
+    known = iterations[0] if newest is None else newest
     if furthest > known + FURTHEST_AHEAD:
         raise InvalidRequest.of(
             "iteration",
             f"{furthest} is more than {FURTHEST_AHEAD} after {known}, the newest one.",
             "Number the iterations of a run without gaps; begin another run where they start anew.",
         )
-    return max(known, furthest)
+    for iteration in iterations:
+        if known < iteration <= known + NEAR:
+            known = iteration
+    return known
+
+
+def _confirm_jumps(
+    telemetry: TelemetryRepository,
+    kept: Mapping[_Post, Mapping[Key, Row]],
+    facts: Mapping[str, RunFacts],
+    newest: dict[str, int | None],
+) -> Mapping[str, int]:
+    """Move on the newest iteration of runs that posts were far ahead of, where most stages are;
+    by run what it was before."""
+    jumped = {
+        run_id
+        for samples in kept.values()
+        for run_id, iteration, _ in samples
+        if iteration > (newest[run_id] or 0)
+    }
+    before = {}
+    for run_id in jumped:
+        known = newest[run_id]
+        assert known is not None
+        confirmed = confirmed_newest(
+            telemetry.by_stage(run_id, known - facts[run_id].kept_iterations)
+        )
+        if confirmed > known:
+            before[run_id], newest[run_id] = known, confirmed
+    return before
+
+
+def confirmed_newest(by_stage: Mapping[int, Sequence[int]]) -> int:
+    """The lower median over stages of the newest iteration of each, so that no single one moves it;
+    where only one stage reports, its second newest. `by_stage` has iterations in order."""
+    if len(by_stage) == 1:
+        (own,) = by_stage.values()
+        return own[-2] if len(own) > 1 else own[-1]
+    newest = sorted(own[-1] for own in by_stage.values())
+    return newest[(len(newest) - 1) // 2]
 
 
 def _kept(post: _Post, facts: RunFacts, newest: int | None) -> dict[Key, Row]:
@@ -262,8 +313,11 @@ def _kept(post: _Post, facts: RunFacts, newest: int | None) -> dict[Key, Row]:
     }
 
 
-def _reported(stored: set[Key], newest: Mapping[str, int | None]) -> Sequence[Reported]:
-    lowest: dict[str, int] = {}
+def _reported(
+    stored: set[Key], newest: Mapping[str, int | None], jumped_from: Mapping[str, int]
+) -> Sequence[Reported]:
+    # What was stored ahead of the newest iteration has not been looked at yet.
+    lowest = {run_id: iteration + 1 for run_id, iteration in jumped_from.items()}
     for run_id, iteration, _ in stored:
         lowest[run_id] = min(iteration, lowest.get(run_id, iteration))
     return [

@@ -26,8 +26,9 @@ from app.schemas.times import instant, known_instant
 from planner.following.adapt import adapted
 from planner.following.drift import Drift, drifts, expected
 from planner.following.estimates import Estimate, Key, estimates_of, series_of
+from planner.following.profile import believed, disbelieved
 from planner.following.state import Reason, RunState
-from planner.following.telemetry import Sample
+from planner.following.telemetry import MEMORY_DELTAS, Sample
 from planner.following.versions import VersionState
 
 RUNS = "/v1/runs"
@@ -84,16 +85,28 @@ def run_view(
     samples: Sequence[Sample],
     versions: Sequence[VersionRow],
     acknowledged: Mapping[int, int],
+    holders: Mapping[int, Mapping[int, int]],
     events: Sequence[EventRow],
     job: JobRow | None,
 ) -> RunView:
     """A run with everything about it but its plans."""
+    samples = state.of_its_shape(samples)
     estimates = estimates_of(samples, state.counts)
     return RunView(
         **run_item(row).model_dump(),
         stages_count=row.stages,
         ranks=row.ranks,
-        versions=[_version_view(row, one, acknowledged.get(one.version, 0)) for one in versions],
+        versions=[
+            _version_view(
+                row,
+                one,
+                acknowledged.get(one.version, 0),
+                state.missing_ranks(holders.get(one.version, {}))
+                if one.state == VersionState.PUBLISHED
+                else [],
+            )
+            for one in versions
+        ],
         stages=_stages(state, samples, estimates),
         re_solve=_re_solve(state, job),
         events=[_event(event) for event in events],
@@ -124,9 +137,11 @@ def plan_text(row: RunRow, version: VersionRow, document: str | None) -> str:
     return head if document is None else f"{head[:-1]},{document.lstrip()[1:]}"
 
 
-def _version_view(row: RunRow, version: VersionRow, acknowledged: int) -> VersionView:
+def _version_view(
+    row: RunRow, version: VersionRow, acknowledged: int, missing: list[int]
+) -> VersionView:
     own = version._asdict() | {"created_at": known_instant(version.created_at)}
-    return VersionView(**own, acknowledged=acknowledged, of=row.ranks)
+    return VersionView(**own, acknowledged=acknowledged, of=row.ranks, missing_ranks=missing)
 
 
 def _re_solve(state: RunState, job: JobRow | None) -> ReSolveView | None:
@@ -154,12 +169,15 @@ def _stages(
     state: RunState, samples: Sequence[Sample], estimates: Mapping[Key, Estimate]
 ) -> list[RunStageView]:
     series = series_of(samples, state.counts)
-    found = drifts(state.base, state.anchor, estimates, series)
+    found = drifts(state.base, state.anchor, believed(estimates), series)
+    without = disbelieved(estimates)
     moved = {(drift.stage, drift.quantity): drift for drift in found}
     stages: dict[int, dict[str, QuantityView]] = {}
     for key, estimate in sorted(estimates.items()):
         stage, quantity = key
         view = _estimate(state, key, estimate, moved.get(key))
+        if quantity in MEMORY_DELTAS:
+            view.disbelieved = without.get(stage)
         stages.setdefault(stage, {})[quantity] = view
     return [RunStageView(stage=stage, quantities=own) for stage, own in stages.items()]
 

@@ -1044,7 +1044,7 @@ export interface components {
             micro_batches: number;
             /**
              * Micro Batch Size
-             * @description Null where they do not divide the batch.
+             * @description Null where samples are not known, and where they do not divide.
              */
             micro_batch_size: number | null;
             /**
@@ -2276,6 +2276,11 @@ export interface components {
             state: string;
             /** Job Id */
             job_id: string | null;
+            /**
+             * Reason
+             * @description Why there is none though no solve is in flight, and the way out.
+             */
+            reason?: string | null;
         };
         /**
          * PlanStanding
@@ -2448,8 +2453,11 @@ export interface components {
             kind: components["schemas"]["Kind"];
             /** Micro Batches */
             micro_batches: number;
-            /** Micro Batch Size */
-            micro_batch_size: number;
+            /**
+             * Micro Batch Size
+             * @description Null where samples are not known.
+             */
+            micro_batch_size: number | null;
             /**
              * Layers Per Stage
              * @description Null where no layer moves.
@@ -2498,6 +2506,12 @@ export interface components {
             threshold: number;
             /** Proposals */
             proposals: components["schemas"]["ProposalView"][];
+            /**
+             * Notes
+             * @description What is not proposed and why; the rule of thumb without a gain.
+             * @default []
+             */
+            notes: string[];
         };
         /**
          * QuantityView
@@ -2532,6 +2546,11 @@ export interface components {
              * @description What the running plan was made for.
              */
             planned: number | null;
+            /**
+             * Disbelieved
+             * @description Why it does not count; null where it does.
+             */
+            disbelieved?: string | null;
             drift: components["schemas"]["DriftView"] | null;
         };
         /**
@@ -2966,6 +2985,12 @@ export interface components {
             acknowledged: number;
             /** Of */
             of: number;
+            /**
+             * Missing Ranks
+             * @description The first 8 that a published version waits for.
+             * @default []
+             */
+            missing_ranks: number[];
         };
         /**
          * WebhookList

@@ -206,11 +206,30 @@ it("shows a proposal with its prediction beside the rule's baseline", async () =
           reason: "Stage 1 takes longer.",
           notes: ["A note."],
         },
+        {
+          kind: "micro_batches",
+          micro_batches: 32,
+          micro_batch_size: null,
+          layers_per_stage: null,
+          predicted_ns: 210_000_000,
+          running_ns: 250_000_000,
+          same_shape_ns: null,
+          lower_bound_ns: 190_000_000,
+          predicted_gain: 0.16,
+          found_by: "AdaOffload",
+          needs_restart: false,
+          baseline: null,
+          reason: "Filling takes less.",
+          notes: [],
+        },
       ],
+      notes: ["No layers are moved."],
     }),
   );
   await show(<RunPage id="run-1" />);
   await press("Look for a better shape");
+  expect(page.textContent).toContain("No layers are moved.");
+  expect(page.textContent).not.toContain("null");
   for (const text of ["2.20 times", "20.00%", "16 of 2 samples", "7, 9", "✓ yes", "A note."]) {
     expect(page.textContent).toContain(text);
   }

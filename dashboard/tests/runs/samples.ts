@@ -38,6 +38,7 @@ export function versionOf(fields: Partial<RunVersion> = {}): RunVersion {
     makespan_ns: 270_000_000,
     job_id: "job-1",
     acknowledged: 4,
+    missing_ranks: [],
     of: 4,
     ...fields,
   };

@@ -134,6 +134,8 @@ def fewer_offloads(context: Context) -> Advice:
         fewer = context.heuristic(base, AdaOffloadSettings(offload_strategy="conservative"))
     if base is None or running is None or fewer is None:
         return Advice(remedy, detail, unknown=context.why_not() or "The heuristic found nothing.")
+    if not running.schedule.offloads:
+        return Advice(remedy, detail, unknown="Nothing is offloaded as it is.")
     return Advice(
         remedy,
         f"{detail} {fewer.offloads} offloads in place of {running.schedule.offloads}.",

@@ -39,10 +39,12 @@ MOST_SHOWN = 8
 def offload_link_saturated(context: Context) -> Finding:
     """A host link copies for most of the iteration."""
     cause, tools = Cause.OFFLOAD_LINK_SATURATED, (checks.PCIE_BYTES, checks.TOPOLOGY)
+    if has_no_offloads(context):
+        # A link that is busy all the same copies something else: data, states, another job.
+        summary = "The plan offloads nothing: what its links copy is not activations."
+        return Finding(cause, State.RULED_OUT, summary)
     busy = _measured_busy(context) or _planned_busy(context)
     if not busy:
-        if has_no_offloads(context):
-            return Finding(cause, State.RULED_OUT, "The plan offloads nothing.")
         advice = [overlapped(context), fewer_offloads(context)]
         return Finding(
             cause,

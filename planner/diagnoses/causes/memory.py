@@ -31,7 +31,7 @@ MOST_SHOWN = 8
 def plan_exceeds_memory(context: Context) -> Finding:
     """The plan that runs holds more at its fullest moment than the device has."""
     measured = list(_measured_peaks(context))
-    evidence = [*measured, *_planned_peaks(context)]
+    evidence = [*measured, *planned_peaks(context)]
     state = state_of(evidence)
     evidence.sort(key=lambda piece: (piece.speaks is Speaks.FOR, _share(piece)), reverse=True)
     worst = evidence[0] if evidence else None
@@ -165,7 +165,8 @@ def _measured_peaks(context: Context) -> Iterator[Evidence]:
         )
 
 
-def _planned_peaks(context: Context) -> Iterator[Evidence]:
+def planned_peaks(context: Context) -> Iterator[Evidence]:
+    """What the plan that runs holds on each device that has a limit."""
     running = context.running
     if context.request.ops is None or context.problem is None or running is None:
         return

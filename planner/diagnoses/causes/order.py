@@ -153,7 +153,7 @@ def incomplete_order(context: Context) -> Finding:
             advice,
             needs=ORDER_FIELDS,
         )
-    fault = _fault(context, orders)
+    fault = order_fault(context, orders)
     if fault is None:
         piece = Evidence("faults", 0, Unit.COUNT, Speaks.AGAINST, rule, TORCH_SOURCE)
         return Finding(cause, State.RULED_OUT, "The orders are complete.", [piece])
@@ -163,7 +163,7 @@ def incomplete_order(context: Context) -> Finding:
     )
 
 
-def _fault(context: Context, orders: RankOrders) -> str | None:
+def order_fault(context: Context, orders: RankOrders) -> str | None:
     """The first fault but one of those that are causes of their own."""
     request = context.request
     if request.orders is None and request.problem is not None and request.ops is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from planner.diagnoses import checks
 from planner.diagnoses.classic import classic_times
@@ -17,8 +16,14 @@ from planner.diagnoses.finding import (
     state_of,
 )
 from planner.diagnoses.names import Cause, Remedy, State, Unit
+from planner.following.batch_sizes import (
+    RULE_OF_THUMB,
+    by_rule_of_thumb,
+    in_micro_batches,
+    typical_micro_batch,
+)
 from planner.pipeline.objective import objective_ns
-from planner.pipeline.problem import PipelineProblem, Stage
+from planner.pipeline.problem import PipelineProblem
 from planner.pipeline.schedule import Schedule
 
 LARGE_BUBBLE, SMALL_BUBBLE = 0.15, 0.05
@@ -118,48 +123,58 @@ def _another_schedule(context: Context, base: PipelineProblem) -> Advice:
 
 
 def _more_micro_batches(context: Context, base: PipelineProblem) -> Advice:
-    """Twice as many micro-batches of half the size."""
+    """Twice as many micro-batches of half the size, beside the rule of thumb. Times follow the
+    sizes, and what counts is what beats another order of as many micro-batches as now, as where
+    other shapes are proposed for a run."""
     remedy, detail = Remedy.MORE_MICRO_BATCHES, "Twice as many micro-batches of half the size."
+    now, running, size = base.micro_batches, context.running, context.request.micro_batch_size
+    if size is not None and size % 2:
+        return Advice(remedy, detail, unknown=f"The {size} samples of one cannot be halved.")
     if not base.alike:
         return Advice(remedy, detail, unknown="Micro-batches differ; which to halve is not known.")
     if 2 * base.operations > LARGEST_OPERATIONS:
         return Advice(remedy, detail, unknown="Twice the operations are too many to time here.")
-    halved = replace(
-        base,
-        micro_batches=2 * base.micro_batches,
-        stages=tuple(_halved(stage) for stage in base.stages),
-        transfers=tuple(
-            replace(t, forward_ns=t.forward_ns * 2, backward_ns=t.backward_ns * 2)
-            for t in base.transfers
-        ),
-    )
-    schedule, running = context.heuristic(halved), context.running
-    if schedule is None or running is None:
+    one = typical_micro_batch(base)
+    twice_ns = _at_once_ns(context, in_micro_batches(one, now, 2 * now, 0.0))
+    if twice_ns is None or running is None:
         return Advice(remedy, detail, unknown=context.why_not() or "The heuristic found nothing.")
+    before_ns = objective_ns(base, running.schedule)
+    best_now_ns = min(before_ns, _at_once_ns(context, base) or before_ns)
+    thumb = by_rule_of_thumb(now, [stage.compute_ns(0) for stage in one.stages])
+    thumb_ns: int | None = twice_ns
+    if thumb != 2 * now:
+        divides = size is None or now * size % thumb == 0
+        whole = in_micro_batches(one, now, thumb, 0.0)
+        thumb_ns = _at_once_ns(context, whole) if divides else None
+    figures = [
+        {"micro_batches": now, "what": "another order alone", "iteration_ns": best_now_ns},
+        {"micro_batches": 2 * now, "what": "twice as many", "iteration_ns": twice_ns},
+        {"micro_batches": thumb, "what": RULE_OF_THUMB, "iteration_ns": thumb_ns},
+    ]
     basis = (
-        f"{running.basis}, and AdaOffload with twice as many; times and sizes of an operation "
-        "halve, transfers keep their latency. Smaller matrix products are less efficient."
+        f"{running.basis}, and the best of AdaOffload and the classic schedules with twice as "
+        "many; times and sizes of an operation halve, transfers too. Smaller matrix products are "
+        "less efficient: this is the most that it can bring."
     )
-    before = running.schedule.makespan_ns
-    return Advice(remedy, detail, iteration_effect(before, schedule.makespan_ns, basis))
+    if twice_ns >= best_now_ns:
+        detail, twice_ns = "More micro-batches bring no more than another order.", before_ns
+    elif size is None:
+        detail += " Whether one can be halved is not known of a posted problem."
+    timed = "not timed" if thumb_ns is None else f"{thumb_ns / 1e6:.3f} ms"
+    detail += f" Rule of thumb, {RULE_OF_THUMB}: {thumb}, {timed}."
+    effect = iteration_effect(before_ns, twice_ns, basis)
+    return Advice(remedy, detail, effect, figures=figures)
 
 
-def _halved(stage: Stage) -> Stage:
-    def half(values: tuple[int, ...]) -> tuple[int, ...]:
-        return tuple(-(-value // 2) for value in values) * 2
-
-    return replace(
-        stage,
-        forward_ns=half(stage.forward_ns),
-        backward_input_ns=half(stage.backward_input_ns),
-        backward_weight_ns=half(stage.backward_weight_ns),
-        activation_bytes=half(stage.activation_bytes),
-        weight_grad_bytes=half(stage.weight_grad_bytes),
-        backward_workspace_bytes=half(stage.backward_workspace_bytes),
-        offload_bytes=half(stage.offload_bytes),
-        offload_ns=half(stage.offload_ns),
-        reload_ns=half(stage.reload_ns),
-    )
+def _at_once_ns(context: Context, problem: PipelineProblem) -> int | None:
+    """The objective of the best of the heuristic's plan and the classic schedules."""
+    if problem.operations > LARGEST_OPERATIONS:
+        return None
+    times = list(classic_times(problem).values())
+    heuristic = context.heuristic(problem)
+    if heuristic is not None:
+        times.append(objective_ns(problem, heuristic))
+    return min(times, default=None)
 
 
 def memory_limits_overlap(context: Context) -> Finding:

@@ -268,8 +268,10 @@ def _divided(stage: Stage, factor: float) -> Stage:
 
 def _balance(context: Context) -> Advice:
     """All devices with the mean of their work: as if layers could be divided at will."""
-    remedy, detail = Remedy.BALANCE_STAGES, "Give `layers_per_stage` that even out computation."
+    remedy, detail = Remedy.BALANCE_STAGES, "Give `layers_per_stage` that even out computation"
     base = context.base
+    # Which layers could move nobody knows who has the times of stages alone.
+    detail += "; a run's proposals say which layers, where the run was posted as a `model`."
     if base is None or context.running is None:
         return Advice(remedy, detail, unknown=context.why_not() or "Nothing could be timed.")
     work = planned_work(base)

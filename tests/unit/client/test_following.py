@@ -110,8 +110,15 @@ PROPOSALS = {
             "predicted_gain": 0.08,
             "reason": "Twice as many micro-batches.",
             "notes": ["Memory stays."],
+            "baseline": {
+                "rule": "number x ceil(slowest / median)",
+                "micro_batches": 16,
+                "predicted_ns": 41_000_000,
+                "reason": None,
+            },
         }
     ],
+    "notes": ["No layers are moved."],
 }
 BASE = f"/v1/runs/{RUN}"
 
@@ -136,6 +143,7 @@ def test_runs_are_listed(service: FakeService) -> None:
     service.on("GET", "/v1/runs", {"runs": [item()], "next_cursor": None})
     result = run("list", "--state", "active")
     assert result.exit_code == 0
+    assert "Running" in result.output.splitlines()[0]
     row = result.output.splitlines()[1]
     figures = ["512", "2", "+12.5", "%", "–", "3", "rolled", "back", "nightly"]
     assert row.split() == [RUN, "active", *figures]
@@ -217,7 +225,9 @@ def test_proposals_are_shown(service: FakeService) -> None:
     assert "1.31 times" in output
     assert "micro_batches: +8.0 %. Twice as many micro-batches." in output
     assert "  Memory stays." in output
-    assert "Nothing to propose." in run("proposals", RUN).output
+    assert "  number x ceil(slowest / median): 16, 41.000 ms" in output
+    nothing = run("proposals", RUN).output.splitlines()
+    assert nothing[1:] == ["Nothing to propose.", "No layers are moved."]
 
 
 @pytest.mark.parametrize(

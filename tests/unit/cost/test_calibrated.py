@@ -52,7 +52,7 @@ def test_a_margin_reserves_what_it_adds_to_the_formulas() -> None:
 @pytest.mark.parametrize(
     ("more", "value", "basis"),
     [
-        ({}, "built-in factors", "Not calibrated"),
+        ({}, "built-in factors", "is used where `cluster.calibration` names one"),
         ({"efficiency": {"pcie": 0.8}}, "built-in factors", "Given with the request: pcie."),
         (
             {"efficiency": dict.fromkeys(("compute", "hbm", "pcie", "nvlink", "network"), 0.5)},
@@ -93,6 +93,14 @@ def test_faults_are_named(calibration: Any, path: tuple[str, ...], words: str) -
         read_cluster(cluster(calibration=calibration))
     assert caught.value.path == path
     assert words in caught.value.message
+
+
+def test_a_part_of_a_calibration_is_told_how_to_name_a_whole_one() -> None:
+    with pytest.raises(SpecError) as caught:
+        read_cluster(cluster(calibration={"version": 1}))
+    assert caught.value.path == ("cluster", "calibration")
+    assert "lacks gpu, runs" in caught.value.message
+    assert 'Give "latest", the number of a version, or the whole' in caught.value.remedy
 
 
 def test_names_of_gpus_are_those_of_their_presets() -> None:

@@ -55,6 +55,11 @@ def test_a_link_that_is_busy_for_long_is_saturated() -> None:
     fewer = remedy(found, "fewer_offloads")
     assert fewer["predicted_effect"]["before"] == PLAN["makespan_ns"]
     assert fewer["request_changes"] == {"solver.offload_strategy": "conservative"}
+    nothing = {"ops": [op for op in PLAN["ops"] if op["op"] not in "OR"]}
+    busy = telemetry(DOCUMENT, change=setting(link_busy_share=0.9))
+    other = finding(cause, PCIE, problem=DOCUMENT, schedule=nothing, telemetry=busy)
+    assert (other["state"], other["remedies"]) == ("ruled_out", [])
+    assert "not activations" in other["summary"]
     idle = telemetry(DOCUMENT, change=setting(link_busy_share=0.2))
     assert state(cause, PCIE, **WITH_PLAN, telemetry=idle) == State.RULED_OUT
     assert state(cause, PCIE, problem=problem()) == State.RULED_OUT

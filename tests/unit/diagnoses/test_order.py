@@ -71,6 +71,15 @@ def test_who_waits_for_what_nobody_runs_is_in_no_cycle() -> None:
     assert "1B0" in found["summary"]
 
 
+def test_orders_alone_that_are_incomplete_are_a_symptom() -> None:
+    shown = answer(orders=[["0F0", "0B0"], ["1F0"]])
+    [symptom] = shown["symptoms"]
+    assert (symptom["symptom"], symptom["found_in"]) == (DEADLOCK, "numbers")
+    assert "1B0" in symptom["evidence"][0]["what"]
+    assert shown["causes"][0]["cause"] == Cause.INCOMPLETE_ORDER
+    assert not any("no symptom" in warning for warning in shown["warnings"])
+
+
 @pytest.mark.parametrize(
     ("orders", "word"),
     [

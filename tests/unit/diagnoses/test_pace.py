@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from planner.diagnoses.diagnose import diagnose
 from planner.diagnoses.names import Cause, State, Symptom
+from planner.diagnoses.request import read_request
+from planner.following.batch_sizes import RULE_OF_THUMB
 from planner.pipeline.bounds.lower_bounds import lower_bounds
 from planner.pipeline.documents import read_problem
 from tests.unit.diagnoses.cases import (
@@ -93,6 +98,46 @@ def test_more_micro_batches_are_timed_with_half_of_everything() -> None:
     bound = lower_bounds(read_problem(problem(micro_batches=2)))[0].value_ns
     assert effect["after"] < effect["before"]
     assert effect["after"] >= bound / 2
+
+
+def test_more_micro_batches_stand_beside_the_rule_of_thumb_and_another_order() -> None:
+    slow = problem(micro_batches=4)
+    slow["stages"][1] = {**slow["stages"][1], "forward_ns": 35 * MS, "backward_input_ns": 25 * MS}
+    found = finding(Cause.PIPELINE_BUBBLE, BAD, problem=slow, schedule=schedule_of(slow))
+    more = remedy(found, "more_micro_batches")
+    assert [row["micro_batches"] for row in more["figures"]] == [4, 8, 12]
+    assert more["figures"][2]["what"] == RULE_OF_THUMB
+    assert all(row["iteration_ns"] > 0 for row in more["figures"])
+    assert f"{RULE_OF_THUMB}: 12, " in more["detail"]
+    assert more["predicted_effect"]["after"] == more["figures"][1]["iteration_ns"]
+    poor = finding(Cause.PIPELINE_BUBBLE, BAD, problem=EVEN, schedule=one_at_a_time(EVEN))
+    assert remedy(poor, "more_micro_batches")["figures"][0]["iteration_ns"] <= PLAN["makespan_ns"]
+
+
+def test_an_odd_micro_batch_is_not_halved() -> None:
+    request = replace(read_request({"problem": EVEN, "schedule": PLAN}), micro_batch_size=1)
+    for symptom, halved in ((replace(request, micro_batch_size=2), True), (request, False)):
+        asked = replace(symptom, symptoms=(BAD,))
+        causes = diagnose(asked).to_document()["causes"]
+        bubble = next(own for own in causes if own["cause"] == Cause.PIPELINE_BUBBLE)
+        effect = remedy(bubble, "more_micro_batches")["predicted_effect"]
+        assert (effect is not None) == halved
+
+
+def test_another_order_says_that_one_was_rolled_back() -> None:
+    request = read_request(
+        {"problem": EVEN, "schedule": one_at_a_time(EVEN), "symptoms": [BAD.value]}
+    )
+    for versions, says in (((3,), True), ((), False)):
+        answer = diagnose(replace(request, rolled_back=versions)).to_document()
+        orders = [
+            own["detail"]
+            for cause in answer["causes"]
+            for own in cause["remedies"]
+            if own["remedy"] in ("another_schedule", "heuristic_plan", "more_time")
+        ]
+        assert len(orders) >= 3
+        assert all(("Version 3 was rolled back" in detail) == says for detail in orders)
 
 
 def test_a_plan_far_from_its_bound_says_how_much_there_is_to_gain() -> None:

@@ -13,9 +13,17 @@ from tests.unit.following.pipelines import layered
 
 @pytest.mark.parametrize(
     ("number", "size", "others"),
-    [(8, 2, [1, 2, 4, 16]), (6, 1, [1, 2, 3]), (2, 16, [1, 4, 8]), (1, 1, [])],
+    [
+        (8, 2, [1, 2, 4, 16]),
+        (6, 1, [1, 2, 3]),
+        (2, 16, [1, 4, 8]),
+        (1, 1, []),
+        (4, None, [1, 2, 8, 12, 16]),
+    ],
 )
-def test_numbers_keep_the_batch_in_whole_samples(number: int, size: int, others: list[int]) -> None:
+def test_numbers_keep_the_batch_in_whole_samples(
+    number: int, size: int | None, others: list[int]
+) -> None:
     assert numbers_for(number, size) == others
 
 

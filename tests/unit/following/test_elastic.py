@@ -10,7 +10,7 @@ import pytest
 from planner.following.elastic import IMBALANCE, imbalance, propose
 from planner.following.partitions import Layers
 from planner.following.quick import quick_schedule
-from planner.following.shapes import Elasticity, Kind, Proposal
+from planner.following.shapes import Elasticity, Kind, Proposal, Proposals
 from planner.pipeline.classic.rows import schedules_named
 from planner.pipeline.objective import objective_ns
 from planner.pipeline.problem import Device, PipelineProblem, Stage
@@ -28,11 +28,12 @@ def one_forward_one_backward(problem: PipelineProblem) -> Schedule:
     return classic.schedule
 
 
-def by_kind(found: tuple[Proposal, ...]) -> dict[Kind, Proposal]:
+def by_kind(found: Proposals) -> dict[Kind, Proposal]:
     return {proposal.kind: proposal for proposal in found}
 
 
 def samples(proposal: Proposal) -> int:
+    assert proposal.micro_batch_size is not None
     return proposal.micro_batches * proposal.micro_batch_size
 
 
@@ -55,7 +56,9 @@ def test_the_imbalance_is_slowest_over_fastest() -> None:
 def test_stages_alike_enough_are_left_alone() -> None:
     problem = layered((8, 8, 7, 8))
     assert 1 < imbalance(problem) <= IMBALANCE
-    assert propose(problem, layers=Layers((8, 8, 7, 8))) == ()
+    found = propose(problem, layers=Layers((8, 8, 7, 8)))
+    assert found.found == ()
+    assert "no other shape is looked at" in found.notes[0]
 
 
 def test_layers_leave_a_slow_device() -> None:
@@ -81,7 +84,7 @@ def test_every_proposal_is_verified_keeps_the_batch_and_is_faster(
     problem = layered((4, 4, 4, 4), speeds=(2, 3, 2, 2), limits=(limit,) * 4)
     quick = quick_schedule(problem)
     assert quick is not None
-    found = propose(problem, quick.schedule, FOUR, Elasticity(2, fixed_share))
+    found = propose(problem, quick.schedule, FOUR, Elasticity(2, fixed_share)).found
     assert found
     assert [p.predicted_ns for p in found] == sorted(p.predicted_ns for p in found)
     for proposal in found:
@@ -135,13 +138,39 @@ def test_smaller_micro_batches_fit_where_the_running_order_no_longer_does() -> N
     problem = layered((4, 4, 4, 4), speeds=(2, 3, 2, 2), limits=limits)
     running = one_forward_one_backward(STRAGGLER)
     assert quick_schedule(problem) is None
-    found = propose(problem, running, None, Elasticity(4))
-    assert found
+    found = propose(problem, running, None, Elasticity(4)).found
+    assert found[0].micro_batch_size is not None
     assert found[0].micro_batch_size < 4
     assert (found[0].running_ns, found[0].same_shape_ns) == (None, None)
     assert found[0].predicted_gain is None
     assert "no longer fits" in found[0].reason
     assert verify(found[0].problem, found[0].schedule) == []
+
+
+def test_of_a_posted_problem_it_says_what_is_not_known_and_proposes_the_rest() -> None:
+    found = propose(STRAGGLER, one_forward_one_backward(STRAGGLER))
+    proposal = by_kind(found)[Kind.MICRO_BATCHES]
+    assert proposal.micro_batches == 32
+    assert proposal.micro_batch_size is None
+    assert "32 micro-batches of 1/4 times the size instead of 8" in proposal.reason
+    assert any("taken to be divisible" in note for note in proposal.notes)
+    assert not any("workspaces are taken to stay" in note for note in proposal.notes)
+    assert proposal.baseline is not None
+    assert proposal.baseline.micro_batches == 16
+    assert proposal.baseline.predicted_ns is not None
+    assert len(found.notes) == 1
+    assert "post `model` and `cluster`" in found.notes[0]
+    assert found.to_document()["notes"] == list(found.notes)
+
+
+def test_where_no_other_number_is_better_the_rule_of_thumb_is_told_with_its_time() -> None:
+    room = (Device(16 * ACTIVATION_BYTES),) * 4  # Larger micro-batches do not fit.
+    full = replace(STRAGGLER, devices=room)
+    [note] = propose(full, None, FOUR, Elasticity(2, 1.0, may_change_partition=False)).notes
+    assert "ceil(slowest stage / median stage): 16, predicted " in note
+    assert " ms with 8: not proposed" in note
+    [note] = propose(STRAGGLER, None, FOUR, Elasticity(1)).notes
+    assert "8 samples do not divide into 16 micro-batches." in note
 
 
 def test_nothing_moves_that_may_not() -> None:
@@ -150,7 +179,7 @@ def test_nothing_moves_that_may_not() -> None:
     found = propose(STRAGGLER, None, FOUR, Elasticity(4, may_change_micro_batches=False))
     assert {proposal.kind for proposal in found} == {Kind.PARTITION}
     nothing = Elasticity(may_change_micro_batches=False, may_change_partition=False)
-    assert propose(STRAGGLER, None, FOUR, nothing) == ()
+    assert propose(STRAGGLER, None, FOUR, nothing) == Proposals((), ())
 
 
 def test_a_new_order_alone_is_not_counted_for_the_change() -> None:
@@ -162,8 +191,10 @@ def test_a_new_order_alone_is_not_counted_for_the_change() -> None:
     assert one_by_one is not None
     layers = Layers((4, 1, 4, 4))
     assert imbalance(problem) > IMBALANCE
-    assert propose(problem, one_by_one.schedule, layers) == ()
-    sized = propose(problem, one_by_one.schedule, layers, Elasticity(2))
+    alone = propose(problem, one_by_one.schedule, layers, Elasticity(1))
+    assert alone.found == ()
+    assert alone.notes[0].endswith(": 8, as now.")
+    sized = propose(problem, one_by_one.schedule, layers, Elasticity(2)).found
     assert sized
     assert all("a new order alone would give" in proposal.reason for proposal in sized)
     assert sized[0].same_shape_ns is not None
@@ -175,13 +206,13 @@ def test_micro_batches_that_differ_are_judged_by_their_means() -> None:
         return replace(stage, forward_ns=tuple(t + m for m, t in enumerate(stage.forward_ns)))
 
     problem = replace(STRAGGLER, stages=tuple(map(uneven, STRAGGLER.stages)))
-    found = propose(problem, one_forward_one_backward(problem), FOUR)
+    found = propose(problem, one_forward_one_backward(problem), FOUR).found
     assert found
     assert all(any("differ" in note for note in proposal.notes) for proposal in found)
 
 
 def test_told_to_stop_it_proposes_nothing_more() -> None:
-    assert propose(STRAGGLER, None, FOUR, Elasticity(4), lambda: True) == ()
+    assert propose(STRAGGLER, None, FOUR, Elasticity(4), lambda: True).found == ()
 
 
 @pytest.mark.parametrize(

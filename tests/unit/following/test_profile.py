@@ -56,10 +56,22 @@ def test_what_is_measured_is_what_the_fresh_problem_says() -> None:
     assert fresh.transfers[1].forward_ns == base.transfers[1].forward_ns
 
 
+def memory_deltas(forward: float, backward: float) -> dict[tuple[int, str], Estimate]:
+    names = ("forward_memory_delta_bytes", "backward_memory_delta_bytes")
+    return {(0, name): known(value) for name, value in zip(names, (forward, backward), strict=True)}
+
+
+def test_memory_deltas_of_a_stage_are_believed_together() -> None:
+    planned = problem()
+    assert fresh_problem(planned, memory_deltas(0, 400)) == planned
+    alone = {(0, "backward_memory_delta_bytes"): known(400)}
+    assert fresh_problem(planned, alone) == planned
+
+
 def test_a_memory_delta_of_b_may_have_either_sign() -> None:
-    frees = fresh_problem(problem(), {(0, "backward_memory_delta_bytes"): known(-70)})
-    grows = fresh_problem(problem(), {(0, "backward_memory_delta_bytes"): known(20)})
-    more = fresh_problem(problem(), {(0, "backward_memory_delta_bytes"): known(-500)})
+    frees = fresh_problem(problem(), memory_deltas(100, -70))
+    grows = fresh_problem(problem(), memory_deltas(100, 20))
+    more = fresh_problem(problem(), memory_deltas(100, -500))
     assert median(frees.stages[0].weight_grad_bytes) == 30
     assert median(grows.stages[0].weight_grad_bytes) == 120
     assert median(more.stages[0].weight_grad_bytes) == 0

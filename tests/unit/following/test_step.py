@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from planner.following.look import Outcome, Solved
+from planner.following.look import Look, Outcome, Solved
 from planner.following.state import Reason, changed, new_run
 from planner.following.step import step
+from planner.following.telemetry import Sample
 from planner.following.versions import VersionState
 from planner.pipeline.problem import PipelineProblem
 from tests.unit.following.runs import (
@@ -614,7 +615,7 @@ def test_a_version_that_never_runs_is_superseded_by_a_better_one() -> None:
     run.acknowledge(2, 57, ranks=[0])
     run.samples = samples(range(200), lambda i, s: 2.0 if s == 0 and i >= 60 else straggler(i, s))
     assert run.at(84) == []
-    assert run.at(85) == ["solve_asked"]
+    assert run.at(85) == ["ranks_missing", "solve_asked"]
     assert run.at(88, succeeded(run.state)) == ["superseded", "published"]
     assert run.state.version(2).state is VersionState.SUPERSEDED
     assert run.state.pending is not None
@@ -630,3 +631,147 @@ def test_times_that_cannot_be_planned_are_refused_once() -> None:
 def test_a_run_with_a_given_plan_runs_it() -> None:
     state = new_run(problem(), SETTINGS, given_plan=True)
     assert (state.running, state.solving, state.version(1).reason) == (1, None, "given")
+
+
+def named(own: list[Sample], **values: float) -> list[Sample]:
+    """These samples with some more values."""
+    return [replace(sample, values={**sample.values, **values}) for sample in own]
+
+
+def awaiting_restart(**of_old_shape: float) -> Run:
+    """A run of three stages that goes on as it is while version 2, for two stages, waits."""
+    run = drifted()
+    reshaped(run, 52)
+    run.samples = named(samples(range(200), lambda i, s: 3.0), **of_old_shape)
+    assert run.state.solving is not None
+    assert run.at(53, Solved(run.state.solving.number, "succeeded")) == ["published"]
+    return run
+
+
+@pytest.mark.parametrize("of_old_shape", [{}, {"plan_version": 1}])
+def test_what_the_old_shape_reports_says_nothing_of_the_new_one(
+    of_old_shape: dict[str, float],
+) -> None:
+    run = awaiting_restart(**of_old_shape)
+    run.acknowledge(2, 60, ranks=[0])
+    kinds = [kind for newest in range(54, 200, 5) for kind in run.at(newest)]
+    assert kinds == ["ranks_missing"]
+    assert run.state.version(2).state is VersionState.PUBLISHED
+
+
+def test_a_restart_is_seen_by_the_version_that_ranks_report() -> None:
+    run = awaiting_restart()
+    restarted = samples(range(80, 200), lambda i, s: 2.0, plan_version=2)
+    run.samples = [s for s in run.samples if s.iteration < 80]
+    run.samples += [s for s in restarted if s.stage < 2]
+    run.state = replace(run.state, ever_acked=True)
+    assert run.at(82) == ["scheduled", "running"]
+    assert run.state.first_iteration == 80
+    outcome = step(run.state, run.look(130))
+    assert outcome.solve is not None
+    assert [stage.forward_ns[0] for stage in outcome.solve.problem.stages] == pytest.approx(
+        [2e6, 2e6], rel=0.01
+    )
+
+
+def test_ranks_that_run_the_old_shape_still_are_left_out_after_the_restart() -> None:
+    run = awaiting_restart()
+    run.acknowledge(2, 60, ranks=[0, 1])
+    assert run.at(60) == ["scheduled", "running"]
+    run.samples = samples(range(200), lambda i, s: 3.0, plan_version=1)
+    for newest in range(61, 200, 7):
+        assert run.at(newest) == []
+
+
+def test_a_first_solve_that_proves_that_nothing_fits_is_not_repeated() -> None:
+    run = Run([], given_plan=False)
+    outcome = step(run.state, run.look(0, Solved(1, "infeasible", unsafe="x", detail="too big")))
+    assert [event.kind for event in outcome.events] == ["refused"]
+    assert "too big" in outcome.events[0].detail
+
+
+def test_a_change_of_a_run_that_could_not_be_planned_plans_it_again() -> None:
+    run = Run([], given_plan=False)
+    run.at(0, Solved(1, "infeasible"))
+    longer = SETTINGS.model_copy(update={"solve_time_limit_s": 60.0})
+    run.state = changed(run.state, problem(), longer, None)
+    outcome = step(run.state, Look(None))
+    assert outcome.solve is not None
+    assert (outcome.solve.reason, outcome.solve.time_limit_s) == ("first", 60.0)
+
+
+def limits_cut(to_bytes: int = 4_900) -> Run:
+    """A solve is in flight since limits, of which 1000 bytes were left, were cut."""
+    run = Run(
+        samples(range(30), memory_limit_bytes=5_000)
+        + samples(range(30, 60), memory_limit_bytes=to_bytes)
+    )
+    run.at(29)
+    run.at(30)
+    assert run.state.solving is not None
+    return run
+
+
+@pytest.mark.parametrize("peak", [950, 890])
+def test_a_running_plan_that_no_longer_fits_is_told_of(peak: int) -> None:
+    run = limits_cut()
+    solved = succeeded(run.state, -0.05)
+    figures = {"running_fits": False, "running_peaks_bytes": [890, peak, 10]}
+    solved = replace(solved, replacement={**(solved.replacement or {}), **figures})
+    events = {e.kind: e.detail for e in step(run.state, run.look(35, solved)).events}
+    assert "does not fit" in events["published"]
+    told = "running plan no longer fits: device 1 needs 950 of 900 bytes"
+    assert events.get("running_does_not_fit") == (told if peak > 900 else None)
+
+
+def test_a_plan_is_replaced_for_its_memory_whatever_asked_for_the_solve() -> None:
+    run = drifted()
+    solved = succeeded(run.state, -0.05)
+    figures = {"running_fits": False, "running_peaks_bytes": [1_001, 1, 1]}
+    too_large = replace(solved, replacement={**(solved.replacement or {}), **figures})
+    assert step(run.state, run.look(55, too_large)).publish is not None
+    figures["running_peaks_bytes"] = [1_000, 1, 1]
+    fits = replace(solved, replacement={**(solved.replacement or {}), **figures})
+    assert step(run.state, run.look(55, fits)).publish is None
+
+
+def test_where_nothing_fits_the_running_plan_does_not_either() -> None:
+    run = limits_cut(4_050)
+    assert run.state.solving is not None
+    number = run.state.solving.number
+    events = step(run.state, run.look(35, Solved(number, "infeasible", detail="why"))).events
+    assert [(e.kind, "why" in e.detail) for e in events] == [
+        ("running_does_not_fit", False),
+        ("refused", True),
+    ]
+    assert "50 bytes" in events[0].detail or "limit" in events[0].detail
+
+
+def test_a_refusal_says_that_a_plan_would_be_slower_or_that_time_was_short() -> None:
+    run = drifted()
+    (slower,) = step(run.state, run.look(55, succeeded(run.state, -0.128))).events
+    assert "12.8% slower" in slower.detail
+    unsafe = replace(succeeded(run.state), unsafe="the time was up")
+    (short,) = step(run.state, run.look(55, unsafe)).events
+    assert "raise follow.solve_time_limit_s" in short.detail
+
+
+def test_memory_of_a_stage_is_believed_as_a_whole_or_not_at_all() -> None:
+    deltas: dict[str, float] = {"forward_memory_delta_bytes": 0, "backward_memory_delta_bytes": 400}
+    run = Run(named(samples(range(200)), **deltas))
+    outcome = step(run.state, run.look(50))
+    assert [event.kind for event in outcome.events] == ["memory_disbelieved"]
+    assert "forward_memory_delta_bytes is 0" in outcome.events[0].detail
+    assert step(outcome.state, run.look(50)).events == ()
+    assert step(outcome.state, run.look(150)).events == ()
+
+
+def test_ranks_that_never_acknowledge_are_named_once() -> None:
+    run = published()
+    run.acknowledge(2, 57, ranks=[1])
+    late = 55 + SETTINGS.resolve_every
+    assert run.at(late - 1) == []
+    events = step(run.state, run.look(late)).events
+    assert [(e.kind, e.detail.endswith("0, 2")) for e in events] == [("ranks_missing", True)]
+    assert run.at(late) == ["ranks_missing"]
+    assert run.at(late) == []

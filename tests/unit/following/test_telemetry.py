@@ -54,7 +54,7 @@ def test_the_median_counts_else_the_mean_else_p95(statistics: dict[str, int], va
 
 
 def test_several_iterations_come_at_once() -> None:
-    own = [{"iteration": i, "stages": [{"stage": 0}]} for i in (4, 2)]
+    own = [{"iteration": i, "iteration_ns": 9, "stages": [{"stage": 0}]} for i in (4, 2)]
     assert [s.iteration for s in read_telemetry({"iterations": own}, 1)] == [4, 2]
 
 
@@ -62,7 +62,8 @@ def test_several_iterations_come_at_once() -> None:
     ("stages", "path"),
     [
         ([{"stage": 2}], ("stages", 0, "stage")),
-        ([{"stage": 0}, {"stage": 0}], ("stages", 1, "stage")),
+        ([{"stage": 0, "forward_ns": 1}, {"stage": 0}], ("stages", 1, "stage")),
+        ([{"stage": 0}], ("stages", 0)),
         ([{"stage": 0, "forward_ns": -1}], ("stages", 0, "forward_ns")),
         ([{"stage": 0, "forward_ns": {}}], ("stages", 0, "forward_ns")),
         ([{"stage": 0, "forward_ns": {"median": "3"}}], ("stages", 0, "forward_ns", "median")),
@@ -84,7 +85,7 @@ def test_what_is_malformed_names_its_field(
 
 
 def test_in_a_batch_the_iteration_is_named_too() -> None:
-    own = [{"iteration": 1, "stages": [{"stage": 0}]}] * 2
+    own = [{"iteration": 1, "stages": [{"stage": 0, "forward_ns": 1}]}] * 2
     with pytest.raises(SpecError) as caught:
         read_telemetry({"iterations": own}, 1)
     assert caught.value.path == ("iterations", 1, "stages", 0, "stage")

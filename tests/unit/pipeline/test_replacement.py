@@ -176,3 +176,11 @@ def test_an_answer_that_started_from_a_running_plan_is_compared_with_it() -> Non
 def test_other_answers_are_compared_with_nothing(kind: str | None) -> None:
     base = read_problem(uniform_document(devices=3, micro_batches=5))
     assert "replacement" not in solved(kind and start_of(kind, base, []))
+
+
+def test_what_a_running_plan_takes_is_said_where_it_does_not_fit() -> None:
+    own, running = problem(limit=5), fused(problem())
+    fits = replacement(own, running, running, NO_NOISE, running_fits=True)
+    assert fits.to_document()["running_peaks_bytes"] is None
+    short = replacement(own, running, running, NO_NOISE, running_fits=False).to_document()
+    assert short["running_peaks_bytes"] == list(running.peak_memory_bytes)

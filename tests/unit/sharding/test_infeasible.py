@@ -202,6 +202,7 @@ def test_all_remedies_together_need_least() -> None:
     assert found[ALL] < found[CHECKPOINTING]
 
 
+@pytest.mark.long
 def test_layers_written_out_have_the_same_ways_out() -> None:
     # With time enough, so that a busy machine finds no more devices than an idle one.
     with (

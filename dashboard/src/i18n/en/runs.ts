@@ -42,6 +42,10 @@ export const runs = {
       confirmed: "version confirmed",
       rolled_back: "version rolled back",
       superseded: "version superseded",
+      running_does_not_fit: "running plan no longer fits",
+      memory_disbelieved: "measured memory not believed",
+      ranks_missing: "ranks have not acknowledged",
+      no_headroom: "planned without headroom",
     },
     quantity: {
       forward_ns: "forward (F)",
@@ -220,7 +224,8 @@ export const runs = {
     none: "No other shape is known to be faster.",
     gain: "Predicted gain",
     microBatches: "Micro-batches",
-    ofSize: (count: number, size: number) => `${count} of ${size} samples`,
+    ofSize: (count: number, size: number | null) =>
+      size === null ? `${count}` : `${count} of ${size} samples`,
     layers: "Layers per stage",
     predicted: "Iteration then",
     running: "Iteration of the running order",

@@ -29,6 +29,7 @@ export function ProposalsPanel(props: { run: RunView }) {
           {found.proposals.map((proposal) => (
             <ProposalPart key={proposal.kind} proposal={proposal} />
           ))}
+          <Notes notes={found.notes} />
         </>
       )}
     </AskedPanel>
@@ -62,13 +63,20 @@ function ProposalPart(props: { proposal: Proposal }) {
             t.baselineOf(baseline.micro_batches, known(baseline.predicted_ns, time) ?? "–")}
         </Fact>
       </dl>
-      {proposal.notes.length > 0 && (
-        <ul class="faint small" lang="en">
-          {proposal.notes.map((note) => (
-            <li key={note}>{note}</li>
-          ))}
-        </ul>
-      )}
+      <Notes notes={proposal.notes} />
     </section>
+  );
+}
+
+function Notes(props: { notes: readonly string[] | undefined }) {
+  if (props.notes === undefined || props.notes.length === 0) {
+    return null;
+  }
+  return (
+    <ul class="faint small" lang="en">
+      {props.notes.map((note) => (
+        <li key={note}>{note}</li>
+      ))}
+    </ul>
   );
 }

@@ -283,6 +283,30 @@ def test_one_wrong_sample_costs_no_other(
     assert len([own for own in caplog.records if own.levelno >= logging.WARNING]) == 1
 
 
+NAN = float("nan")
+
+
+def test_what_cannot_have_been_measured_is_left_out_with_one_warning(
+    script: ScriptedRuns, joined: Callable[..., Run], caplog: pytest.LogCaptureFixture
+) -> None:
+    run = joined()
+    wrong = {"backward_input_ns": NAN, "peak_memory_bytes": "abc", "reload_ns": -1}
+    right = {"stage": 0, "forward_ns": {"mean": 5}, "backward_memory_delta_bytes": -7}
+    for number in (1, 2):
+        run.iteration(number, [{**right, **wrong}], iteration_ns=NAN)
+    for number in (NAN, -1, "abc", True, 2**60):
+        run.iteration(number, STAGES)
+    run.iteration(3, [{**right, "gpu_utilisation": 0.5}], iteration_ns=9)
+    run.close()
+    assert script.samples == [
+        {"iteration": 1, "stages": [right]},
+        {"iteration": 2, "stages": [right]},
+        {"iteration": 3, "stages": [{**right, "gpu_utilisation": 0.5}], "iteration_ns": 9},
+    ]
+    [warning] = [own for own in caplog.records if own.levelno >= logging.WARNING]
+    assert "backward_input_ns nan" in warning.message
+
+
 @pytest.mark.parametrize(
     ("number", "stages"), [(1, [3]), (1, 3), ("one", STAGES), (None, STAGES), (1, None)]
 )
