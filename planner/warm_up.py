@@ -9,10 +9,9 @@ import shutil
 from typing import Any
 
 from planner.compiled_cache import cache_folder
-from planner.pipeline.names import StartKind
+from planner.pipeline.replan import running_start
 from planner.pipeline.request import resolve_request
 from planner.pipeline.solve import run
-from planner.pipeline.spec import AS_POSTED
 from planner.progress import SilentReporter, never
 
 COMPLETE = "complete"
@@ -32,12 +31,8 @@ def main() -> None:
     specs = [resolve_request({"problem": own, "solver": solver}).spec for own in problems()]
     answers = [run(spec, SilentReporter(), never) for spec in specs]
     # Where a run is followed, the answer is compared with the plan that runs.
-    running = {
-        "placement": AS_POSTED,
-        "schedule": answers[0]["document"]["schedule"],
-        "origin": {"kind": StartKind.RUNNING_PLAN},
-    }
-    run(specs[0], SilentReporter(), never, running)
+    running = answers[0]["document"]["schedule"]
+    run(specs[0], SilentReporter(), never, running_start(running))
     folder.mkdir(parents=True, exist_ok=True)
     (folder / COMPLETE).touch()
 

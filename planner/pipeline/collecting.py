@@ -13,7 +13,11 @@ frees nothing; with the usual thresholds it takes most of the time that operatio
 
 @contextmanager
 def seldom_collected() -> Iterator[None]:
-    """Within it the collector runs seldom; afterwards as often as before."""
+    """Within it the collector runs seldom; afterwards as often as before.
+
+    The thresholds are those of the whole process, so only for one that does a single solve at a
+    time, as solver processes do.
+    """
     before = gc.get_threshold()
     gc.set_threshold(YOUNG, MIDDLE, OLD)
     try:

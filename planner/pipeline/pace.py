@@ -1,8 +1,10 @@
 """How fast this machine is at the moment, and what may still be done at the end of a solve.
 
 Closing work (waits, the proof for any durations, jitter, the answer itself) goes through the
-operations of one schedule, as verifying it does. So what verifying took in this
-solve, under whatever load there was, says what closing will take.
+operations of one schedule, as verifying it does. So what verifying took in this solve, under
+whatever load there was, says what closing will take. The multiples of it below are those of long
+schedules, which are verified by arrays (`verify`); others take longer to verify, so that closing
+is done sooner than foreseen.
 """
 
 from __future__ import annotations

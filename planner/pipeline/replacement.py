@@ -12,47 +12,34 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import ceil
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
-from planner.compiled import compiled
 from planner.errors import OrderError
 from planner.pipeline.kernel.tables import (
     BACKWARD,
-    DEVICE,
     DURATION,
-    EPILOGUE,
     FORWARD,
-    KIND,
     KINDS,
     OFFLOAD,
     RELOAD,
-    STAGE,
     WEIGHT,
-    Flags,
-    Integers,
     tables_of,
     timed_columns,
 )
 from planner.pipeline.orders import orders_of
-from planner.pipeline.problem import Objective, PipelineProblem
-from planner.pipeline.robust.clocks import NO_CYCLE, topological_order
-from planner.pipeline.robust.jitter import EDGES_TO_FOLLOW, FEWEST_SAMPLES, Floats
-from planner.pipeline.robust.precedence import (
-    PrecedenceGraph,
-    precedence_graph,
-    without_allocations,
-)
-from planner.pipeline.schedule import Schedule, TimedOp, Token, Wait
+from planner.pipeline.problem import PipelineProblem
+from planner.pipeline.robust.execution import Execution
+from planner.pipeline.robust.jitter import EDGES_TO_FOLLOW, FEWEST_SAMPLES
+from planner.pipeline.robust.precedence import PrecedenceGraph
+from planner.pipeline.schedule import Schedule, ops_of_document, waits_of_document
 from planner.pipeline.timing import time_orders
 from planner.progress import StopCheck, check, never
 
 MOST_SAMPLES = 200
 LOW_QUANTILE = 0.1
 LEAST_FACTOR = 0.1
-FIELDS = itemgetter(*TimedOp._fields)
 BASIS = (
     "both schedules executed in their orders on the profile of this problem, and on samples of it "
     "within its noise; gain_low is the 10 % quantile"
@@ -90,15 +77,8 @@ class Replacement:
 
 def running_schedule(document: Mapping[str, Any]) -> Schedule:
     """The schedule that a document describes, with its waits if it has any; no figures."""
-    waits = [
-        Wait(
-            Token(own["op"], own["stage"], own["micro_batch"]),
-            tuple(Token(**after) for after in own["after"]),
-        )
-        for own in document.get("waits") or ()
-    ]
-    ops = tuple(map(TimedOp._make, map(FIELDS, document["ops"])))
-    return Schedule(ops, 0, 0, (), (), tuple(waits))
+    waits = waits_of_document(document.get("waits") or ())
+    return Schedule(ops_of_document(document["ops"]), 0, 0, (), (), waits)
 
 
 def replacement(
@@ -174,104 +154,3 @@ def _check_shape(problem: PipelineProblem, schedule: Schedule) -> None:
         or (counts[OFFLOAD] != counts[RELOAD]).any()
     ):
         raise OrderError("the schedule does not have each operation of this problem once")
-
-
-class Execution:
-    """A schedule's orders and waits as a graph whose longest paths are its times, for any
-    durations; `graph` is the schedule's precedence graph where it is known. With `within_memory`
-    allocations start in their order, as ranks that have waits to
-    keep memory limits start them. Raises `OrderError` if orders and waits deadlock."""
-
-    def __init__(
-        self,
-        problem: PipelineProblem,
-        schedule: Schedule,
-        *,
-        within_memory: bool = False,
-        graph: PrecedenceGraph | None = None,
-    ) -> None:
-        tables = tables_of(problem)
-        graph = graph or precedence_graph(problem, schedule)
-        self.graph = graph if within_memory else without_allocations(graph)
-        self._order, caught = topological_order(self.graph)
-        if caught != NO_CYCLE:
-            raise OrderError("the orders and waits of the schedule deadlock")
-        self._steady = problem.objective is Objective.STEADY_SPAN
-        self.numbers = self.graph.numbers
-        """The operations as `planner.pipeline.kernel.tables` numbers them, in sequence."""
-        self.stage = tables.ops[self.numbers, STAGE]
-        self.duration_ns = tables.ops[self.numbers, DURATION].astype(np.float64)
-        is_compute = tables.ops[self.numbers, KIND] <= WEIGHT
-        self._device = np.where(is_compute, tables.ops[self.numbers, DEVICE], -1)
-        self._epilogue_ns = tables.devices[:, EPILOGUE].astype(np.float64)
-
-    def objective_ns(self, duration_ns: Floats, lag_factor: float = 1.0) -> float:
-        """The problem's objective where operations, in sequence, take so long, and latencies
-        between stages `lag_factor` times as long as the problem says."""
-        graph = self.graph
-        return float(
-            _objective_ns(
-                self._order,
-                graph.first,
-                graph.before,
-                graph.at_end,
-                graph.lag_ns * lag_factor,
-                duration_ns,
-                self._device,
-                self._epilogue_ns,
-                self._steady,
-            )
-        )
-
-    def scaled_ns(self, factors: Floats) -> float:
-        """The objective where each stage's operations take their times by its factor."""
-        return self.objective_ns(self.duration_ns * factors[self.stage])
-
-
-@compiled
-def _objective_ns(
-    order: Integers,
-    first: Integers,
-    before: Integers,
-    at_end: Flags,
-    lag_ns: Floats,
-    duration_ns: Floats,
-    device: Integers,
-    epilogue_ns: Floats,
-    steady: bool,
-) -> float:
-    """The makespan of the earliest times; or the steady span where everything is then put off as
-    far as it goes without ending a device later."""
-    start_ns = np.zeros(len(order))
-    begin_ns = np.full(len(epilogue_ns), np.inf)
-    end_ns = np.full(len(epilogue_ns), -np.inf)
-    for v in order:
-        start = 0.0
-        for edge in range(first[v], first[v + 1]):
-            u = before[edge]
-            ready = start_ns[u]
-            if at_end[edge]:
-                ready += duration_ns[u] + lag_ns[edge]
-            start = max(start, ready)
-        start_ns[v] = start
-        d = device[v]
-        if d >= 0:
-            begin_ns[d] = min(begin_ns[d], start)
-            end_ns[d] = max(end_ns[d], start + duration_ns[v])
-    if not steady:
-        return float((end_ns + epilogue_ns).max() - begin_ns.min())
-    latest_ns = np.full(len(order), np.inf)
-    begin_ns[:] = np.inf
-    for k in range(len(order) - 1, -1, -1):
-        v = order[k]
-        d = device[v]
-        if d >= 0:
-            latest_ns[v] = min(latest_ns[v], end_ns[d] - duration_ns[v])
-            begin_ns[d] = min(begin_ns[d], latest_ns[v])
-        for edge in range(first[v], first[v + 1]):
-            u = before[edge]
-            limit = latest_ns[v]
-            if at_end[edge]:
-                limit -= duration_ns[u] + lag_ns[edge]
-            latest_ns[u] = min(latest_ns[u], limit)
-    return float((end_ns + epilogue_ns - begin_ns).max())

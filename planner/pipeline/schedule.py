@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, Literal, NamedTuple
 
 OpKind = Literal["F", "B", "W", "O", "R"]
@@ -88,3 +90,22 @@ class Schedule:
                 for wait in self.waits
             ]
         return document
+
+
+_fields_of = itemgetter(*TimedOp._fields)
+
+
+def ops_of_document(documents: Iterable[Mapping[str, Any]]) -> tuple[TimedOp, ...]:
+    """The `ops` of a schedule document. Raises `KeyError` where one lacks a field."""
+    return tuple(map(TimedOp._make, map(_fields_of, documents)))
+
+
+def waits_of_document(documents: Iterable[Mapping[str, Any]]) -> tuple[Wait, ...]:
+    """The `waits` of a schedule document. Raises `KeyError` where one lacks a field."""
+    return tuple(
+        Wait(_token(wait), tuple(_token(token) for token in wait["after"])) for wait in documents
+    )
+
+
+def _token(document: Mapping[str, Any]) -> Token:
+    return Token(document["op"], document["stage"], document["micro_batch"])

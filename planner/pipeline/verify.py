@@ -1,7 +1,8 @@
 """Independent verification of a schedule against its problem: every rule of the data format.
 
 Written against the rules, not against the code that makes schedules: it shares with that code
-only the description of the problem and the memory events of an operation.
+only the description of the problem and the memory events of an operation. Of long schedules
+`verify_arrays` says whether all is well; what is not is found here.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ def carry_out(problem: PipelineProblem, chunks: int, should_stop: StopCheck) -> 
     beside it; else what AdaOffload finds. None if told to stop before there is any."""
     # Only solver processes load the libraries that schedules are timed with.
     from planner.pipeline.adaoffload import adaoffload
-    from planner.pipeline.classic.rows import shortage
+    from planner.pipeline.classic.shortage import shortage
 
     unlimited_ns: int | None = None
     for name, timed in _classic(problem, chunks):

@@ -8,19 +8,18 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import chain
-from operator import attrgetter
 from typing import Any
 
 from planner.errors import Interrupted, OrderError
 from planner.pipeline.classic import placement as placements
 from planner.pipeline.classic import schedules
 from planner.pipeline.classic.placement import Placement
+from planner.pipeline.classic.shortage import Shortage, shortage
 from planner.pipeline.classic.timed import TimedClassic
 from planner.pipeline.kernel.tables import WEIGHT, compute_durations
 from planner.pipeline.problem import PipelineProblem
 from planner.pipeline.schedule import Schedule
 from planner.progress import StopCheck, check, never
-from planner.sizes import gib
 
 CHEAP_ROW = "1F1B"
 """The last of the rows that are known at once."""
@@ -35,35 +34,13 @@ FUSED_NOTE = "the backward is fused, so there is no weight gradient to fill bubb
 
 
 @dataclass(frozen=True)
-class Shortage:
-    """What a schedule lacks most: a device's memory, or that of a host."""
-
-    device: int | None
-    host: int | None
-    needed_bytes: int
-    limit_bytes: int
-
-    @property
-    def missing_bytes(self) -> int:
-        """What is needed beyond the limit."""
-        return self.needed_bytes - self.limit_bytes
-
-    def __str__(self) -> str:
-        where = f"host {self.host}" if self.device is None else f"device {self.device}"
-        return (
-            f"out of memory: {where} needs {gib(self.needed_bytes)} and has "
-            f"{gib(self.limit_bytes)}, {gib(self.missing_bytes)} too little"
-        )
-
-
-@dataclass(frozen=True)
 class ClassicRow:
     """One classic schedule under a problem's costs and limits.
 
     `problem` is what the schedule was made for: the posted one, or, where `hypothetical`, the same
     work in another placement. Where it does not fit, `reason` says why, and where that is a lack
-    of memory `shortage` has the figures; a row that fits may have a remark as its reason. `timed`
-    is None where there is nothing to show.
+    of memory `shortage` has the figures; a row that fits may have a remark as its reason. Where
+    there is nothing to show `timed` is None, and `problem` the posted one.
     """
 
     name: str
@@ -313,22 +290,3 @@ def _pipe_offload_family(
 def _rank(timed: TimedClassic) -> tuple[int, int]:
     lacks = shortage(timed)
     return 0 if lacks is None else lacks.missing_bytes, timed.objective_ns
-
-
-def shortage(timed: TimedClassic) -> Shortage | None:
-    """Which device or host is most short of memory, and by how much; None if all have enough."""
-    return max(_shortages(timed), key=attrgetter("missing_bytes"), default=None)
-
-
-def _shortages(timed: TimedClassic) -> Iterator[Shortage]:
-    """Each device and host that is short of memory."""
-    for d, (device, peak) in enumerate(
-        zip(timed.problem.devices, timed.peak_memory_bytes, strict=True)
-    ):
-        if device.activation_memory_bytes is not None and peak > device.activation_memory_bytes:
-            yield Shortage(d, None, peak, device.activation_memory_bytes)
-    for h, (host, peak) in enumerate(
-        zip(timed.problem.hosts, timed.host_peak_memory_bytes, strict=True)
-    ):
-        if host.memory_bytes is not None and peak > host.memory_bytes:
-            yield Shortage(None, h, peak, host.memory_bytes)

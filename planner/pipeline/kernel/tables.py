@@ -63,11 +63,22 @@ _latest: dict[Literal["kept"], tuple[ref[PipelineProblem], Tables]] = {}
 
 def tables_of(problem: PipelineProblem) -> Tables:
     """The arrays of a problem, which nobody may change: those of the problem that was asked for
-    last are kept while it exists, since a solve asks for them again and again."""
+    last are kept while it exists, since a solve asks for them again and again.
+
+    Threads that ask at once take turns in what is kept; each is answered with its own problem's.
+    """
     found = _latest.get("kept")
     if found is None or found[0]() is not problem:
-        found = _latest["kept"] = ref(problem), _tables_of(problem)
+        found = ref(problem, _forget), _tables_of(problem)
+        _latest["kept"] = found
     return found[1]
+
+
+def _forget(gone: ref[PipelineProblem]) -> None:
+    """Let go of arrays, of large problems many megabytes, once their problem is gone."""
+    found = _latest.get("kept")
+    if found is not None and found[0] is gone:
+        _latest.pop("kept", None)
 
 
 def _tables_of(problem: PipelineProblem) -> Tables:

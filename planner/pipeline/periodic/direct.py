@@ -149,7 +149,8 @@ class DirectSearch:
 
 
 def _even(chunk: OneChunk) -> OneChunk | None:
-    """The same with the mean times on every stage; None where they all take the same."""
+    """The same with the mean times on every stage; None where they all take the same, or where a
+    backward is fused: means would split it."""
     times = (chunk.forward, chunk.backward, chunk.weight)
     if all((own == own[0]).all() for own in times) or (chunk.weight == 0).any():
         return None

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from math import lcm
 
 from planner.pipeline.problem import PipelineProblem, Stage, Transfer
 
+Values = Callable[[tuple[int, ...]], tuple[int, ...]]
+"""A quantity's values of all micro-batches, made into others."""
 SMALL_PERIODS = 12
 
 
@@ -16,27 +19,35 @@ def with_micro_batches(problem: PipelineProblem, count: int) -> PipelineProblem:
     def repeated(values: tuple[int, ...]) -> tuple[int, ...]:
         return values[:1] * count
 
-    def stage(one: Stage) -> Stage:
+    return with_values(problem, count, repeated, repeated)
+
+
+def with_values(
+    problem: PipelineProblem, micro_batches: int, time: Values, size: Values
+) -> PipelineProblem:
+    """The problem with other values of so many micro-batches: `time` makes those in ns and `size`
+    those in bytes. Epilogues and limits stay."""
+
+    def stage(own: Stage) -> Stage:
         return replace(
-            one,
-            forward_ns=repeated(one.forward_ns),
-            backward_input_ns=repeated(one.backward_input_ns),
-            backward_weight_ns=repeated(one.backward_weight_ns),
-            activation_bytes=repeated(one.activation_bytes),
-            weight_grad_bytes=repeated(one.weight_grad_bytes),
-            backward_workspace_bytes=repeated(one.backward_workspace_bytes),
-            offload_bytes=repeated(one.offload_bytes),
-            offload_ns=repeated(one.offload_ns),
-            reload_ns=repeated(one.reload_ns),
+            own,
+            forward_ns=time(own.forward_ns),
+            backward_input_ns=time(own.backward_input_ns),
+            backward_weight_ns=time(own.backward_weight_ns),
+            offload_ns=time(own.offload_ns),
+            reload_ns=time(own.reload_ns),
+            activation_bytes=size(own.activation_bytes),
+            weight_grad_bytes=size(own.weight_grad_bytes),
+            backward_workspace_bytes=size(own.backward_workspace_bytes),
+            offload_bytes=size(own.offload_bytes),
         )
 
     return replace(
         problem,
-        micro_batches=count,
+        micro_batches=micro_batches,
         stages=tuple(map(stage, problem.stages)),
         transfers=tuple(
-            Transfer(repeated(hop.forward_ns), repeated(hop.backward_ns))
-            for hop in problem.transfers
+            Transfer(time(hop.forward_ns), time(hop.backward_ns)) for hop in problem.transfers
         ),
     )
 

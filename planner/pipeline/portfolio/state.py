@@ -42,8 +42,9 @@ class SolveState:
         self.trace = Trace(self.started)
         self.pace = Pace()
         self.replaces_running = False
+        """Whether the answer is compared with the plan of a run, which takes time at the end."""
         self.is_brief = False
-        """Whether all time goes to the answer: no comparison, and nothing reported before."""
+        """Whether all time goes to the answer: no classic rows, no jitter, nothing reported."""
         self.candidates: list[Candidate] = []
         self.bounds: dict[str, list[Bound]] = {}
         self.rows_for_later: list[tuple[Candidate, list[ClassicRow]]] = []

@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 from planner.compiled import compiled
 from planner.pipeline.kernel.tables import Flags, Integers
-from planner.pipeline.robust.precedence import PrecedenceGraph, QueueArrays, ScarceMemories
+from planner.pipeline.robust.precedence import PrecedenceGraph
+from planner.pipeline.robust.resources import QueueArrays, ScarceMemories
 
 NO_CYCLE = -1
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from math import ceil
 
 import numpy as np
-import numpy.typing as npt
 
 from planner.compiled import compiled
 from planner.errors import Interrupted
-from planner.pipeline.kernel.tables import DEVICE, KIND, WEIGHT, tables_of
+from planner.pipeline.kernel.tables import Flags, Integers, tables_of
 from planner.pipeline.problem import Objective, PipelineProblem
 from planner.pipeline.robust.clocks import NO_CYCLE, topological_order
+from planner.pipeline.robust.execution import Floats, computing_device, earliest_starts_ns
 from planner.pipeline.robust.precedence import PrecedenceGraph, precedence_graph
 from planner.pipeline.schedule import Schedule
 from planner.progress import StopCheck, never
@@ -22,8 +22,6 @@ EDGES_TO_FOLLOW = 40_000_000
 """What all samples together follow, about half a second; long schedules get fewer samples."""
 
 FEWEST_SAMPLES = 20
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -105,8 +103,7 @@ def _objectives(
         raise ValueError("the schedule's waits deadlock")
     duration_ns = (graph.end_ns - graph.start_ns).astype(np.float64)
     epilogue_ns = np.array([device.epilogue_ns for device in problem.devices], dtype=np.float64)
-    operations = tables_of(problem).ops[graph.numbers]
-    device = np.where(operations[:, KIND] <= WEIGHT, operations[:, DEVICE], -1)
+    device = computing_device(tables_of(problem), graph.numbers)
     delayed = np.flatnonzero(graph.lag_ns)
     lag_ns = np.zeros_like(graph.lag_ns)
     low, high = 1 - relative, 1 + relative
@@ -127,31 +124,23 @@ def _objectives(
 
 @compiled
 def _spans_ns(
-    order: npt.NDArray[np.int64],
-    first: npt.NDArray[np.int64],
-    before: npt.NDArray[np.int64],
-    at_end: npt.NDArray[np.bool_],
+    order: Integers,
+    first: Integers,
+    before: Integers,
+    at_end: Flags,
     lag_ns: Floats,
     duration_ns: Floats,
-    device: npt.NDArray[np.int64],
+    device: Integers,
     epilogue_ns: Floats,
 ) -> tuple[float, float]:
-    """Makespan and steady span (rule 7) of the earliest times: a longest path."""
-    start_ns = np.zeros(len(order))
+    """Makespan and steady span (rule 7) of the earliest times."""
+    start_ns = earliest_starts_ns(order, first, before, at_end, lag_ns, duration_ns)
     first_start_ns = np.full(len(epilogue_ns), np.inf)
     last_end_ns = np.full(len(epilogue_ns), -np.inf)
-    for v in order:
-        start = 0.0
-        for edge in range(first[v], first[v + 1]):
-            u = before[edge]
-            ready = start_ns[u]
-            if at_end[edge]:
-                ready += duration_ns[u] + lag_ns[edge]
-            start = max(start, ready)
-        start_ns[v] = start
+    for v in range(len(order)):
         d = device[v]
         if d >= 0:
-            first_start_ns[d] = min(first_start_ns[d], start)
-            last_end_ns[d] = max(last_end_ns[d], start + duration_ns[v] + epilogue_ns[d])
+            first_start_ns[d] = min(first_start_ns[d], start_ns[v])
+            last_end_ns[d] = max(last_end_ns[d], start_ns[v] + duration_ns[v] + epilogue_ns[d])
     spans = last_end_ns - first_start_ns
     return last_end_ns.max() - first_start_ns.min(), spans.max()

@@ -32,27 +32,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from operator import attrgetter
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from planner.compiled import compiled
 from planner.pipeline.effects import MemoryKey
 from planner.pipeline.kernel.tables import (
-    ALLOCATED,
-    ASSIGNED_HOST,
     BACKWARD,
-    CHANNEL,
-    DEVICE,
     FORWARD,
-    FREED,
     LAG,
-    LIMIT,
     OFFLOAD,
     PREDECESSOR,
     RELOAD,
-    UNLIMITED,
     WEIGHT,
     Flags,
     Integers,
@@ -62,43 +53,10 @@ from planner.pipeline.kernel.tables import (
     timed_columns,
 )
 from planner.pipeline.problem import PipelineProblem
+from planner.pipeline.robust.groups import NOWHERE, bounds_of, one_before, sorted_by_group
+from planner.pipeline.robust.resources import MemoryUses, QueueArrays, ScarceMemories, queues_of
 from planner.pipeline.schedule import Schedule, TimedOp, Wait
 from planner.progress import StopCheck, check, never
-
-NOWHERE = -1
-"""In place of an operation that does not exist."""
-
-
-class ScarceMemories(NamedTuple):
-    """The memories that cannot hold all that an iteration allocates in them, as arrays.
-
-    Of memory k, `limit_bytes[k]` is the limit, and entries `allocation_first[k]` to
-    `allocation_first[k + 1]` of `allocation` and `allocated_bytes` are the operations that
-    allocate in it, in the order in which they start. Entries `source_first[k]` to
-    `source_first[k + 1]` of `source_queue` are the queues whose operations free it when they end.
-    Of source i, entries `free_first[i]` to `free_first[i + 1]` of `free_position` are places in
-    its queue, and `freed_bytes` what is free again with that one and those before it.
-    """
-
-    limit_bytes: Integers
-    allocation_first: Integers
-    allocation: Integers
-    allocated_bytes: Integers
-    source_first: Integers
-    source_queue: Integers
-    free_first: Integers
-    free_position: Integers
-    freed_bytes: Integers
-
-
-class QueueArrays(NamedTuple):
-    """`queue[v]` and `position[v]` place an operation in its queue; queue q has the operations
-    `members[first[q] : first[q + 1]]`."""
-
-    queue: Integers
-    position: Integers
-    first: Integers
-    members: Integers
 
 
 @dataclass(frozen=True)
@@ -137,15 +95,15 @@ def precedence_graph(
     numbers, start_ns, end_ns = timed_columns(tables, ops)
     place = _places(tables, numbers)
     check(should_stop)
-    queues = _queues(tables, numbers, end_ns > start_ns)
+    queues = queues_of(tables, numbers, end_ns > start_ns)
     check(should_stop)
-    uses = _MemoryUses(tables, numbers)
+    uses = MemoryUses(tables, numbers)
     edges = _Edges(len(ops))
     _add_data(edges, tables, numbers, place)
     _add_waits(edges, tables, schedule.waits or (), place)
-    edges.add(queues.members, _shifted(queues.members, queues.first))
+    edges.add(queues.members, one_before(queues.members, queues.first))
     allocation_first, allocation = uses.allocations()
-    edges.add(allocation, _shifted(allocation, allocation_first), at_end=False)
+    edges.add(allocation, one_before(allocation, allocation_first), at_end=False)
     check(should_stop)
     first, before, at_end, lag_ns = edges.sorted()
     return PrecedenceGraph(
@@ -228,51 +186,9 @@ class _Edges:
         after, before, at_end, lag_ns = (
             np.concatenate(columns) for columns in zip(*self._parts, strict=True)
         )
-        first = _bounds(after, self._count)
-        order = _sorted_by_group(after, first)
+        first = bounds_of(after, self._count)
+        order = sorted_by_group(after, first)
         return first, before[order], at_end[order], lag_ns[order]
-
-
-@compiled
-def _sorted_by_group(groups: Integers, first: Integers) -> Integers:
-    """The entries of each group after those of the group before, in their order."""
-    free = first.copy()
-    order = np.empty(len(groups), dtype=np.int64)
-    for k in range(len(groups)):
-        group = groups[k]
-        order[free[group]] = k
-        free[group] += 1
-    return order
-
-
-def _bounds(groups: Integers, count: int) -> Integers:
-    """Where each of `count` groups begins once entries are sorted by group, and the end."""
-    bounds: Integers = np.concatenate([[0], np.cumsum(np.bincount(groups, minlength=count))])
-    return bounds.astype(np.int64)
-
-
-def _shifted(members: Integers, first: Integers) -> Integers:
-    """For each member of each group the one before it."""
-    before = np.roll(members, 1)
-    before[first[:-1][first[:-1] < len(members)]] = NOWHERE
-    return before
-
-
-def _queues(tables: Tables, numbers: Integers, takes_time: Flags) -> QueueArrays:
-    kinds = numbers // (tables.stages * tables.micro_batches)
-    owner = np.where(
-        kinds >= RELOAD,
-        len(tables.devices) + tables.ops[numbers, CHANNEL],
-        tables.ops[numbers, DEVICE],
-    )
-    label = 2 * owner + takes_time
-    is_used = np.bincount(label) > 0
-    queue = (np.cumsum(is_used) - 1)[label]
-    first = _bounds(queue, int(is_used.sum()))
-    members = _sorted_by_group(queue, first)
-    position = np.empty(len(numbers), dtype=np.int64)
-    position[members] = np.arange(len(numbers)) - first[queue[members]]
-    return QueueArrays(queue, position, first, members)
 
 
 def _add_data(edges: _Edges, tables: Tables, numbers: Integers, place: Integers) -> None:
@@ -302,82 +218,3 @@ def _add_waits(edges: _Edges, tables: Tables, waits: Sequence[Wait], place: Inte
     earlier = operation_numbers(tables, chain.from_iterable(wait.after for wait in waits))
     counts = np.array([len(wait.after) for wait in waits], dtype=np.int64)
     edges.add(np.repeat(place[waiting], counts), place[earlier])
-
-
-class _MemoryUses:
-    """What operations allocate at their start and free at their end in scarce memories.
-
-    An operation allocates in at most one memory and frees in at most one: an offload moves from
-    its device's to its host's, a reload the other way.
-    """
-
-    def __init__(self, tables: Tables, numbers: Integers) -> None:
-        devices = len(tables.devices)
-        kinds = numbers // (tables.stages * tables.micro_batches)
-        device = tables.ops[numbers, DEVICE]
-        host = tables.devices[device, ASSIGNED_HOST]
-        host = np.where(host >= 0, devices + host, NOWHERE)
-        self.allocated_bytes = tables.ops[numbers, ALLOCATED]
-        self.freed_bytes = tables.ops[numbers, FREED]
-        # Tables have the bytes that a transfer moves with the device.
-        offloads, reloads = kinds == OFFLOAD, kinds == RELOAD
-        self.allocated_bytes = np.where(offloads, self.freed_bytes, self.allocated_bytes)
-        self.freed_bytes = np.where(reloads, self.allocated_bytes, self.freed_bytes)
-        allocates = np.where(offloads, host, device)
-        frees = np.where(reloads, host, device)
-        limits = np.concatenate([tables.devices[:, LIMIT], tables.host_limit])
-        total = _sums(allocates, self.allocated_bytes, len(limits))
-        scarce = np.flatnonzero((total > limits) & (limits < UNLIMITED))
-        self.limit_bytes = limits[scarce]
-        self.keys: list[MemoryKey] = [
-            ("device", k) if k < devices else ("host", k - devices) for k in scarce.tolist()
-        ]
-        number = np.full(len(limits) + 1, NOWHERE, dtype=np.int64)  # The last is of NOWHERE.
-        number[scarce] = np.arange(len(scarce))
-        self._allocates = np.where(self.allocated_bytes > 0, number[allocates], NOWHERE)
-        self._frees = np.where(self.freed_bytes > 0, number[frees], NOWHERE)
-
-    def allocations(self) -> tuple[Integers, Integers]:
-        """Where the allocations of each memory begin, and all, in the order of their starts."""
-        return _grouped(self._allocates, len(self.keys))
-
-    def scarce(self, queues: QueueArrays) -> ScarceMemories:
-        """The memories with who allocates and which queues free."""
-        allocation_first, allocation = self.allocations()
-        freeing = np.flatnonzero(self._frees >= 0)
-        pairs = self._frees[freeing] * len(queues.first) + queues.queue[freeing]
-        sources, began, source_of = np.unique(pairs, return_index=True, return_inverse=True)
-        memory, queue = np.divmod(sources, len(queues.first))
-        # The sources of a memory are in the order in which they first free something.
-        order = np.lexsort((began, memory))
-        rank = np.empty(len(order), dtype=np.int64)
-        rank[order] = np.arange(len(order))
-        free_first, grouped = _grouped(rank[source_of], len(order))
-        frees = freeing[grouped]
-        total = np.concatenate([[0], np.cumsum(self.freed_bytes[frees])])
-        before = np.repeat(total[free_first[:-1]], np.diff(free_first))
-        return ScarceMemories(
-            limit_bytes=self.limit_bytes,
-            allocation_first=allocation_first,
-            allocation=allocation,
-            allocated_bytes=self.allocated_bytes[allocation],
-            source_first=_bounds(memory, len(self.keys)),
-            source_queue=queue[order],
-            free_first=free_first,
-            free_position=queues.position[frees],
-            freed_bytes=total[1:] - before,
-        )
-
-
-def _grouped(group: Integers, count: int) -> tuple[Integers, Integers]:
-    """Where each group begins, and the members of all, in their order; none of `NOWHERE`."""
-    there = np.flatnonzero(group >= 0)
-    first = _bounds(group[there], count)
-    return first, there[_sorted_by_group(group[there], first)]
-
-
-def _sums(groups: Integers, values: Integers, count: int) -> Integers:
-    """The sum of the values of each group; those of `NOWHERE` are left out."""
-    sums = np.zeros(count, dtype=np.int64)
-    np.add.at(sums, groups[groups >= 0], values[groups >= 0])
-    return sums

@@ -63,18 +63,11 @@ class Robustness:
         }
 
 
-def robustness(
-    problem: PipelineProblem, schedule: Schedule, closing: Closing = UNLIMITED
-) -> Robustness:
-    """Derive the waits of a schedule that passes `verify`, prove them and measure the jitter, as
-    far as there is time."""
-    return with_jitter(problem, safety(problem, schedule, closing), closing)
-
-
 def safety(
     problem: PipelineProblem, schedule: Schedule, closing: Closing = UNLIMITED
 ) -> Robustness:
-    """The same without jitter."""
+    """Derive the waits of a schedule that passes `verify` and prove them, if there is time; jitter
+    is for `with_jitter` to add."""
     try:
         if not closing.may_begin(SAFETY_VERIFICATIONS):
             raise Interrupted("there is no time for waits")

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from planner.compiled import compiled
-from planner.pipeline.kernel.tables import Integers
+from planner.pipeline.kernel.tables import Flags, Integers
 from planner.pipeline.problem import PipelineProblem
 from planner.pipeline.robust.clocks import (
     Clocks,
@@ -28,11 +28,10 @@ from planner.pipeline.robust.clocks import (
 )
 from planner.pipeline.robust.precedence import (
     PrecedenceGraph,
-    QueueArrays,
-    ScarceMemories,
     precedence_graph,
     with_more_waits,
 )
+from planner.pipeline.robust.resources import QueueArrays, ScarceMemories
 from planner.pipeline.robust.sequence import in_sequence
 from planner.pipeline.schedule import Schedule, Wait
 from planner.progress import StopCheck, check, never
@@ -94,7 +93,7 @@ class _Walk(NamedTuple):
 
     first: Integers
     before: Integers
-    at_end: np.typing.NDArray[np.bool_]
+    at_end: Flags
     start_ns: Integers
     end_ns: Integers
     column: Integers

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from planner.pipeline.documents import read_problem
 from planner.pipeline.problem import PipelineProblem
-from planner.pipeline.schedule import TimedOp, Token, Wait
+from planner.pipeline.schedule import ops_of_document, waits_of_document
 from planner.pipeline.timeline.document import Title, timeline_document
 from planner.pipeline.timing import schedule_from_ops
 
@@ -23,8 +23,10 @@ def own_timeline(answer: Mapping[str, Any], name: str = OWN) -> dict[str, Any]:
     `problem` and `schedule` suffice."""
     problem = read_problem(answer["problem"])
     document = answer["schedule"]
-    ops = [TimedOp(*(op[name] for name in TimedOp._fields)) for op in document["ops"]]
-    schedule = replace(schedule_from_ops(problem, ops), waits=_waits(document.get("waits", ())))
+    schedule = replace(
+        schedule_from_ops(problem, ops_of_document(document["ops"])),
+        waits=waits_of_document(document.get("waits", ())),
+    )
     title = Title(name, placement_of(answer), True, None, None, document.get("lower_bound_ns"))
     return timeline_document(problem, schedule, title)
 
@@ -86,11 +88,3 @@ def _bound_ns(answer: Mapping[str, Any], row: Row) -> int | None:
     bounds = {own["placement"]: own for own in answer["certificate"]["placements"]}
     bound: int | None = bounds[row["placement"]]["lower_bound_ns"]
     return bound
-
-
-def _waits(waits: Sequence[Mapping[str, Any]]) -> tuple[Wait, ...]:
-    return tuple(Wait(_token(wait), tuple(map(_token, wait["after"]))) for wait in waits)
-
-
-def _token(document: Mapping[str, Any]) -> Token:
-    return Token(*(document[name] for name in Token._fields))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
+from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from random import Random
+from weakref import ref
 
 import numpy as np
 from hypothesis import assume, given, settings
@@ -39,7 +42,7 @@ from planner.pipeline.kernel.tables import (
 from planner.pipeline.orders import orders_of
 from planner.pipeline.problem import PipelineProblem
 from planner.pipeline.schedule import OpKind, Token
-from tests.problems import problems
+from tests.problems import problems, uniform_problem
 from tests.random_schedules import random_schedule
 
 
@@ -132,3 +135,25 @@ def test_orders_come_back_from_their_numbers(problem: PipelineProblem, seed: int
     assert tokens_of(kinds, stages, micro_batches) == [t for own in orders.compute for t in own]
     durations = grid(tables, 0, DURATION).tolist()
     assert durations == [list(stage.forward_ns) for stage in problem.stages]
+
+
+def test_the_tables_of_the_latest_problem_are_kept_while_it_exists() -> None:
+    one, other = uniform_problem(devices=2), uniform_problem(devices=3)
+    assert tables_of(one) is tables_of(one)
+    assert len(tables_of(other).devices) == 3
+    assert len(tables_of(one).devices) == 2
+    arrays = ref(tables_of(one).ops)
+    assert arrays() is not None
+    del one
+    gc.collect()
+    assert arrays() is None
+
+
+def test_threads_that_ask_at_once_get_the_tables_of_their_own_problem() -> None:
+    problems = [uniform_problem(devices=devices) for devices in range(1, 9)]
+
+    def asked(problem: PipelineProblem) -> bool:
+        return all(len(tables_of(problem).devices) == len(problem.devices) for _ in range(200))
+
+    with ThreadPoolExecutor(len(problems)) as pool:
+        assert all(pool.map(asked, problems))

@@ -10,8 +10,16 @@ from planner.errors import Interrupted
 from planner.pipeline import pace
 from planner.pipeline.adaoffload import adaoffload
 from planner.pipeline.documents import read_problem
-from planner.pipeline.pace import ANSWER_VERIFICATIONS, SAFETY_VERIFICATIONS, STOPPED_S, Closing
-from planner.pipeline.robust.robustness import robustness
+from planner.pipeline.pace import (
+    ANSWER_VERIFICATIONS,
+    SAFETY_VERIFICATIONS,
+    STOPPED_S,
+    UNLIMITED,
+    Closing,
+)
+from planner.pipeline.problem import PipelineProblem
+from planner.pipeline.robust.robustness import Robustness, safety, with_jitter
+from planner.pipeline.schedule import Schedule
 from planner.progress import never
 from tests.benchmark_problems import benchmark_document as benchmark
 from tests.unit.pipeline.stopping import Clock, StopAfter
@@ -19,6 +27,13 @@ from tests.unit.pipeline.stopping import Clock, StopAfter
 PROBLEM = read_problem(benchmark("offload-4x8-tight"))
 SCHEDULE = adaoffload(PROBLEM)
 NOTHING = "no waits, no proof for any durations and no jitter samples"
+
+
+def robustness(
+    problem: PipelineProblem, schedule: Schedule, closing: Closing = UNLIMITED
+) -> Robustness:
+    """All that closing makes of a schedule, as far as there is time."""
+    return with_jitter(problem, safety(problem, schedule, closing), closing)
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from planner.pipeline.feasibility.decide import find_infeasibility
 from planner.pipeline.objective import objective_ns, objective_of_ops_ns
 from planner.pipeline.problem import PipelineProblem
 from planner.pipeline.robust.jitter import FEWEST_SAMPLES, jitter
-from planner.pipeline.robust.robustness import robustness
+from planner.pipeline.robust.robustness import safety, with_jitter
 from planner.pipeline.robust.waits import with_waits
 from planner.pipeline.schedule import Schedule, TimedOp, Wait
 from planner.pipeline.verify import verify
@@ -96,7 +96,7 @@ def test_waits_that_deadlock_have_no_figures() -> None:
 )
 def test_offloading_benchmarks_are_safe_with_their_waits(name: str) -> None:
     problem, schedule = planned(name)
-    found = robustness(problem, schedule)
+    found = with_jitter(problem, safety(problem, schedule))
     assert found.schedule.waits
     assert verify(problem, found.schedule) == []
     document = json.loads((PROBLEMS / f"{name}.json").read_text())
