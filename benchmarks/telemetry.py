@@ -25,14 +25,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import httpx
 import uvloop
 
 from benchmarks.common import FOLDER, parser_for
 from benchmarks.environment import environment_lines, environment_now
-from benchmarks.service.load import HEAD_END, cpu_s, length_of, summary
+from benchmarks.service.load import Asking, cpu_s, summary
 from tests.integration.topology import free_port
 
 DATABASES = ("SQLite", "PostgreSQL")
@@ -96,7 +96,7 @@ def measured(
         answers = posts + figures["burst"]["count"]
         figures["cpu_ms"] = round(1000 * (cpu_s(pid) - before_s) / answers, 3)
         figures["due_per_s"] = per_second
-        figures["kept"] = kept_samples(port, run_ids)
+        figures["kept"] = kept_iterations(port, run_ids)
     return figures
 
 
@@ -185,19 +185,20 @@ def all_forward_all_backward() -> list[dict[str, Any]]:
     return ops
 
 
-def kept_samples(port: int, run_ids: Sequence[str]) -> int:
-    """The least number of samples that any estimate of the first run rests on: 0 would mean that
-    what was taken cannot be read."""
+def kept_iterations(port: int, run_ids: Sequence[str]) -> int:
+    """Iterations that the first run is known to have reported: 0 would mean that what was taken
+    cannot be read."""
     view = httpx.get(f"http://127.0.0.1:{port}/v1/runs/{run_ids[0]}", timeout=60).json()
-    counts = [own["samples"] for one in view["stages"] for own in one["quantities"].values()]
-    return min(counts, default=0)
+    newest: int | None = view["newest_iteration"]
+    return 0 if newest is None else newest + 1
 
 
-class _Run(asyncio.Protocol):
+class _Run(Asking):
     """One run's connection: posts are sent in turn, each as soon as it is due and the one before
     it was answered."""
 
     def __init__(self, run_id: str, port: int) -> None:
+        super().__init__()
         self.times_s: list[float] = []
         self.statuses: Counter[int] = Counter()
         self._head = f"POST /v1/runs/{run_id}/telemetry HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n"
@@ -205,13 +206,8 @@ class _Run(asyncio.Protocol):
         self._iteration = 0
         self._due: deque[float] = deque()
         self._is_busy = False
-        self._buffer = b""
         self._burst_until = 0.0
         self.idle = asyncio.Event()
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop's transports are no subclasses of asyncio's.
-        self._transport = cast(asyncio.WriteTransport, transport)
 
     def post(self) -> None:
         """A post is due now."""
@@ -225,15 +221,10 @@ class _Run(asyncio.Protocol):
         self._burst_until = time.perf_counter() + seconds
         self.post()
 
-    def data_received(self, data: bytes) -> None:
-        self._buffer += data
-        head, separator, body = self._buffer.partition(HEAD_END)
-        if not separator or len(body) < length_of(head):
-            return
+    def answered(self, status: int) -> None:
         now = time.perf_counter()
         self.times_s.append(now - self._due.popleft())
-        self.statuses[int(head[9:12])] += 1
-        self._buffer = b""
+        self.statuses[status] += 1
         self._is_busy = False
         if now < self._burst_until:
             self._due.append(now)
@@ -346,12 +337,11 @@ def report(environment: Mapping[str, str], rows: Sequence[Mapping[str, Any]]) ->
 
 
 NOTES = f"""\
-One API process and the process that posts share the cores; there is no worker. {RUNS} runs of
-{STAGES} stages post one iteration at a time, and every run is looked at by the keeper in the same
-process meanwhile. Times are from when a post was due, so that
-one that waits for the post before it counts its wait. *CPU* is what the API process takes of a core
-per post, the keeper's looks included. *At most per s* is with every run posting again as soon as it
-was answered. The bars: {POSTS} posts within {MOST_S:g} s, p99 ≤ {P99_MS:g} ms, none refused."""
+One API process and the process that posts share the cores; there is no worker, which would look
+after the runs. {RUNS} runs of {STAGES} stages post one iteration at a time. Times are from when a
+post was due, so that one that waits for the post before it counts its wait. *CPU* is what the API
+process takes of a core per post. *At most per s* is with every run posting again as soon as it was
+answered. The bars: {POSTS} posts within {MOST_S:g} s, p99 ≤ {P99_MS:g} ms, none refused."""
 
 
 if __name__ == "__main__":

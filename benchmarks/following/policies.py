@@ -93,6 +93,7 @@ class Following:
         self.wanted: tuple[SolveWanted, int] | None = None
         self.outcome = Outcome()
         self._ranks: tuple[int, Ranks] | None = None
+        self._found = plan
 
     def run(self) -> Outcome:
         """All iterations."""

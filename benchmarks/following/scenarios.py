@@ -13,7 +13,7 @@ from math import ceil
 import numpy as np
 
 from planner.pipeline.problem import Device, PipelineProblem, Stage, Transfer
-from planner.pipeline.robust.jitter import Floats
+from planner.pipeline.robust.execution import Floats
 
 MIB = 2**20
 MILLISECOND = 1_000_000

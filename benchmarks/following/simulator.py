@@ -10,10 +10,9 @@ import numpy as np
 from benchmarks.following.scenarios import Scenario, Truth
 from planner.following.estimates import Key
 from planner.following.telemetry import Sample
-from planner.pipeline.kernel.tables import KINDS, OFFLOAD, RELOAD, Integers, parts_of, tables_of
+from planner.pipeline.kernel.tables import KINDS, RELOAD, Integers, parts_of, tables_of
 from planner.pipeline.problem import PipelineProblem
-from planner.pipeline.replacement import Execution
-from planner.pipeline.robust.jitter import Floats
+from planner.pipeline.robust.execution import Execution, Floats
 from planner.pipeline.schedule import Schedule
 
 HICCUPS_PER_ITERATION = 0.02
@@ -49,7 +48,7 @@ class Ranks:
         tables = tables_of(problem)
         self._operations = len(tables.ops)
         kinds, stages, _ = parts_of(tables, self._execution.numbers)
-        self._is_transfer = kinds >= min(RELOAD, OFFLOAD)
+        self._is_transfer = kinds >= RELOAD
         self._reported: list[tuple[Key, Integers]] = [
             ((s, QUANTITY[kind]), np.flatnonzero((kinds == k) & (stages == s)))
             for s in range(len(problem.stages))
@@ -84,9 +83,8 @@ class Ranks:
 
     def _durations_ns(self, i: int, truth: Truth) -> Floats:
         execution = self._execution
-        factors = np.where(self._is_transfer, truth.link[execution.stage], 1.0) * np.where(
-            self._is_transfer, 1.0, truth.compute[execution.stage]
-        )
+        stage = execution.stage
+        factors = np.where(self._is_transfer, truth.link[stage], truth.compute[stage])
         durations_ns: Floats = execution.duration_ns * factors * self._noise(i)[execution.numbers]
         return durations_ns
 

@@ -11,29 +11,27 @@ from planner.documents import canonical_hash
 from planner.errors import OrderError
 from planner.pipeline.classic.sequences import one_forward_one_backward
 from planner.pipeline.documents import problem_to_document
-from planner.pipeline.names import StartKind
 from planner.pipeline.orders import Orders
 from planner.pipeline.problem import PipelineProblem
 from planner.pipeline.replacement import running_schedule
+from planner.pipeline.replan import running_start
 from planner.pipeline.request import resolve_request
 from planner.pipeline.robust.waits import with_waits
 from planner.pipeline.schedule import Schedule
 from planner.pipeline.solve import run
-from planner.pipeline.spec import AS_POSTED
 from planner.pipeline.timing import time_orders
 from planner.progress import SilentReporter, never
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A schedule with its document, and the comparison with what ran before, if there was any."""
+    """A schedule with its document, and the comparison with what ran before, if there was any;
+    `unsafe` says why memory may not suffice under jitter, if so."""
 
     schedule: Schedule
     document: Mapping[str, Any]
     replacement: Mapping[str, Any] | None = None
     unsafe: str | None = None
-    makespan_ns: int = 0
-    lower_bound_ns: int = 0
 
 
 class Solver:
@@ -61,8 +59,7 @@ class Solver:
         }
         start: dict[str, Any] | None = None
         if running is not None:
-            origin = {"kind": StartKind.RUNNING_PLAN, "noise": list(noise)}
-            start = {"placement": AS_POSTED, "schedule": running.document, "origin": origin}
+            start = running_start(running.document, noise=list(noise))
         key = canonical_hash({"body": body, "start": start})
         if key not in self._known:
             self._known[key] = _plan(
@@ -92,6 +89,4 @@ def _plan(answer: Mapping[str, Any]) -> Plan | None:
         document["schedule"],
         document.get("replacement"),
         None if certificate["memory_safe_under_jitter"] else certificate["memory_safety"],
-        certificate["value_ns"],
-        certificate["lower_bound_ns"],
     )

@@ -37,31 +37,48 @@ class Load:
     seconds: float
 
 
-class _Connection(asyncio.Protocol):
-    """Sends the request again as soon as it is answered, until `seconds` have passed."""
+class Asking(asyncio.Protocol):
+    """A keep-alive connection on which one request at a time is under way."""
 
-    def __init__(self, request: bytes, seconds: float) -> None:
-        self.times_s: list[float] = []
-        self.statuses: Counter[int] = Counter()
-        self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._request = request
-        self._ends = time.perf_counter() + seconds
+    def __init__(self) -> None:
         self._buffer = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports are no subclasses of asyncio's.
         self._transport = cast(asyncio.WriteTransport, transport)
-        self._send()
 
     def data_received(self, data: bytes) -> None:
         self._buffer += data
         head, separator, body = self._buffer.partition(HEAD_END)
-        if not separator or len(body) < length_of(head):
+        if not separator or len(body) < _length(head):
             return
+        self._buffer = b""
+        self.answered(int(head[9:12]))
+
+    def answered(self, status: int) -> None:
+        """The request is answered as a whole, with this status."""
+        raise NotImplementedError
+
+
+class _Connection(Asking):
+    """Sends the request again as soon as it is answered, until `seconds` have passed."""
+
+    def __init__(self, request: bytes, seconds: float) -> None:
+        super().__init__()
+        self.times_s: list[float] = []
+        self.statuses: Counter[int] = Counter()
+        self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._request = request
+        self._ends = time.perf_counter() + seconds
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self._send()
+
+    def answered(self, status: int) -> None:
         now = time.perf_counter()
         self.times_s.append(now - self._sent)
-        self.statuses[int(head[9:12])] += 1
-        self._buffer = b""
+        self.statuses[status] += 1
         if now < self._ends:
             self._send()
         else:
@@ -78,8 +95,7 @@ class _Connection(asyncio.Protocol):
         self._transport.write(self._request)
 
 
-def length_of(head: bytes) -> int:
-    """The bytes of the body that a head announces."""
+def _length(head: bytes) -> int:
     for line in head.lower().split(b"\r\n"):
         if line.startswith(LENGTH):
             return int(line[len(LENGTH) :])

@@ -46,7 +46,7 @@ def test_a_short_run_is_taken_whole() -> None:
     assert figures["steady"]["count"] == 160
     assert figures["steady"]["statuses"] == {"200": 160}
     assert figures["burst"]["statuses"].keys() == {"200"}
-    # What was taken is what estimates are made from, after the warm-up.
+    # What was taken can be read.
     assert figures["kept"] >= 160 // 4 - 20
 
 
