@@ -24,6 +24,8 @@ from sqlalchemy import (
     literal_column,
     make_url,
 )
+from sqlalchemy.dialects.postgresql import insert as postgresql_insert
+from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 from sqlalchemy.exc import DBAPIError, InterfaceError, InvalidatePoolError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.compiler import compiles
@@ -132,6 +134,12 @@ def _picked_on_postgres(element: Any, compiler: Any, **kwargs: Any) -> str:
     column, names = _arguments(element, compiler, **kwargs)
     picked = ", ".join(f"'{name}', CAST({column} AS json) -> '{name}'" for name in names)
     return f"CAST(json_build_object({picked}) AS TEXT)"
+
+
+def insert_or_not(session: Session, table: type[Any]) -> Any:
+    """An insert into the table that may say what is to happen `on_conflict`."""
+    is_postgresql = session.get_bind().dialect.name == "postgresql"
+    return postgresql_insert(table) if is_postgresql else sqlite_insert(table)
 
 
 def lacks_schema(error: DBAPIError) -> bool:

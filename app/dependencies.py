@@ -15,7 +15,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from app.callers import Caller, Scope
 from app.dashboard.files import StaticFile
 from app.database import Database
-from app.errors import JobNotFound, NotAllowed
+from app.errors import JobNotFound, NotAllowed, NotFound
 from app.json_body import BodyReader
 from app.observability.context import bind
 from app.observability.exposition import Exposition
@@ -126,12 +126,17 @@ async def _always() -> bool:
 IsAdmittedDep = Annotated[IsAdmitted, Depends(_is_admitted)]
 
 
+def known_id(what: str, given: str, missing: type[NotFound]) -> str:
+    """The id in an address as rows have it. Raises `missing` for what is no UUID."""
+    try:
+        return str(uuid.UUID(given))
+    except ValueError as error:
+        raise missing(f"A {what}'s id is a UUID, and this is none.") from error
+
+
 async def _job_id(job_id: str, _: CallerDep) -> str:
     """Asks for the key first: without one, no address tells anything."""
-    try:
-        known = str(uuid.UUID(job_id))
-    except ValueError as error:
-        raise JobNotFound("A job's id is a UUID, and this is none.") from error
+    known = known_id("job", job_id, JobNotFound)
     bind(job_id=known)
     return known
 

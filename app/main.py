@@ -73,7 +73,6 @@ from app.services.limits import (
 from app.services.plan_requests import PlanRequests
 from app.services.purging import Purging
 from app.services.runs.advice import RunAdvice
-from app.services.runs.keeper import RunKeeper
 from app.services.runs.making import RunRequests
 from app.services.runs.runs import Runs
 from app.services.runs.telemetry import TelemetryWriter
@@ -129,10 +128,9 @@ def create_app(
     dispatcher = Dispatcher(database, settings, publish)
     notifier = Notifier(database, settings)
     submission = Submission(database, settings, __version__, dispatcher.wake)
-    run_keeper = RunKeeper(database, settings, submission)
     targets = WebhookTargets(settings)
     jobs_service = Jobs(database)
-    runs_service = Runs(database, run_keeper.wake)
+    runs_service = Runs(database)
     follower = Follower(database, settings)
     in_use = CalibrationsInUse(database)
     pipelines = PlanRequests(
@@ -150,14 +148,12 @@ def create_app(
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         dispatcher.start()
         notifier.start()
-        run_keeper.start()
         limiter.start()
         with on_termination(follower.close):
             yield
         await follower.stop()
         dispatcher.stop()
         notifier.stop()
-        run_keeper.stop()
         limiter.stop()
         doorkeeper.close()
         database.dispose()
@@ -190,7 +186,7 @@ def create_app(
         ),
         batch_threads=CapacityLimiter(BATCHES_READ_AT_ONCE),
         runs=runs_service,
-        run_requests=RunRequests(database, settings, submission, pipelines, run_keeper.wake),
+        run_requests=RunRequests(database, settings, submission, pipelines),
         run_advice=RunAdvice(database),
         telemetry=TelemetryWriter(database),
         calibrations=Calibrations(database, submission),

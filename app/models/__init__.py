@@ -20,6 +20,7 @@ from app.models.base import (
 from app.models.batches import Batch, BatchJob, IdempotencyKey
 from app.models.calibrations import CalibrationVersion
 from app.models.runs import (
+    PARTS_OF_RUNS,
     Run,
     RunAck,
     RunDocument,
@@ -30,10 +31,8 @@ from app.models.runs import (
 )
 from app.models.solves import (
     ANSWERED,
-    CANCELLED_CONDITION,
     IN_FLIGHT,
     JOB_CHECKS,
-    LARGEST_INTEGER,
     OVER,
     REUSABLE_CONDITION,
     SOLVE_CHECKS,
@@ -51,16 +50,15 @@ from app.models.webhooks import DeliveryState, Webhook, WebhookAttempt
 
 __all__ = [
     "ANSWERED",
-    "CANCELLED_CONDITION",
     "DEFAULT_PRIORITY",
     "DEFAULT_TENANT",
     "HIGHEST_PRIORITY",
     "IN_FLIGHT",
     "JOB_CHECKS",
-    "LARGEST_INTEGER",
     "LONG",
     "LOWEST_PRIORITY",
     "OVER",
+    "PARTS_OF_RUNS",
     "PIPELINE",
     "REUSABLE_CONDITION",
     "SCHEMA_REVISION",

@@ -157,3 +157,7 @@ class RunEvent(Base):
     iteration: Mapped[int | None] = mapped_column(BigInteger)
     kind: Mapped[str] = mapped_column(String(32))
     detail: Mapped[str] = mapped_column(Text)
+
+
+PARTS_OF_RUNS = (RunDocument, RunVersion, RunAck, RunTelemetry, RunEvent)
+"""The tables whose rows belong to a run (`run_id`), and go with it."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter
 
 from app.errors import (
     PROBLEM_MEDIA_TYPE,
@@ -34,7 +35,7 @@ from planner.diagnoses.documents import DiagnosisDocument
 from planner.estimates.registry import REQUESTS
 
 # Described here because no route takes or returns them by its signature.
-EXTRA_SCHEMAS: tuple[type[BaseModel], ...] = (
+_MODELS: tuple[type[BaseModel], ...] = (
     PipelineScheduleRequest,
     ShardingPlanRequest,
     TrainingPlanRequest,
@@ -47,6 +48,10 @@ EXTRA_SCHEMAS: tuple[type[BaseModel], ...] = (
     CalibrationRequest,
     Problem,
 )
+EXTRA_SCHEMAS: Mapping[str, TypeAdapter[Any]] = {
+    **{model.__name__: TypeAdapter(model) for model in _MODELS},
+    "RunTelemetry": RunTelemetry,
+}
 
 TAGS = (
     ("jobs", "What was posted: how it is getting on, its result, and cancelling it."),
@@ -81,13 +86,10 @@ def openapi_document(app: FastAPI, *, asks_for_keys: bool) -> dict[str, Any]:
             tags=[{"name": name, "description": description} for name, description in TAGS],
         )
         schemas = document.setdefault("components", {}).setdefault("schemas", {})
-        for model in EXTRA_SCHEMAS:
-            schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
+        for name, adapter in EXTRA_SCHEMAS.items():
+            schema = adapter.json_schema(ref_template="#/components/schemas/{model}")
             schemas.update(schema.pop("$defs", {}))
-            schemas[model.__name__] = schema
-        telemetry = RunTelemetry.json_schema(ref_template="#/components/schemas/{model}")
-        schemas.update(telemetry.pop("$defs", {}))
-        schemas["RunTelemetry"] = telemetry
+            schemas[name] = schema
         _replace_validation_errors(document)
         if asks_for_keys:
             add_scopes(document, app.routes)

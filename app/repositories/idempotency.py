@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sqlalchemy import delete, select
-from sqlalchemy.dialects.postgresql import insert as postgresql_insert
-from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 from sqlalchemy.orm import Session
 
-from app.database import clock_ms
+from app.database import clock_ms, insert_or_not
 from app.models import IdempotencyKey
 
 
@@ -32,11 +30,9 @@ class IdempotencyRepository:
 
         Another transaction that is claiming the same key is waited for.
         """
-        dialect = self._session.get_bind().dialect.name
-        insert = postgresql_insert if dialect == "postgresql" else sqlite_insert
         made = {"request_hash": request_hash, "made_id": made_id, "created_at": clock_ms()}
         statement = (
-            insert(IdempotencyKey)
+            insert_or_not(self._session, IdempotencyKey)
             .values(tenant=tenant, key=key, **made)
             .on_conflict_do_update(index_elements=["tenant", "key"], set_=made, where=self._expired)
             .returning(IdempotencyKey.key)

@@ -1,4 +1,4 @@
-"""Deleting jobs and solves with everything that is theirs, in the order of the foreign keys."""
+"""Deleting jobs, solves and runs with all that is theirs, in the order of the foreign keys."""
 
 from __future__ import annotations
 
@@ -9,17 +9,13 @@ from sqlalchemy import ColumnElement, delete, exists, select
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from app.models import (
+    PARTS_OF_RUNS,
     Base,
     Batch,
     BatchJob,
     Job,
     JobTag,
     Run,
-    RunAck,
-    RunDocument,
-    RunEvent,
-    RunTelemetry,
-    RunVersion,
     Solve,
     SolveEvent,
     SolveLogLine,
@@ -60,7 +56,7 @@ class RemovalRepository:
 
     def remove_run(self, run_id: str) -> None:
         """Delete a run with what is its own; jobs that were made for it stay."""
-        for table in (RunTelemetry, RunEvent, RunAck, RunVersion, RunDocument):
+        for table in PARTS_OF_RUNS:
             self._delete(table, table.run_id == run_id)
         self._delete(Run, Run.id == run_id)
         forget_keys_of(self._session, [run_id])

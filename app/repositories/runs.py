@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import delete, func, insert, select, update
-from sqlalchemy.dialects.postgresql import insert as postgresql_insert
-from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 from sqlalchemy.orm import Session
 
-from app.database import clock_ms
+from app.database import clock_ms, insert_or_not
 from app.models import Run, RunAck, RunDocument, RunEvent, RunStatus, RunVersion
 
 EVENTS_KEPT = 1000
@@ -62,7 +60,9 @@ class RunRepository:
 
     def set_document(self, run_id: str, name: str, text: str) -> None:
         """The document of this name, whether or not there is one."""
-        written = self._insert(RunDocument).values(run_id=run_id, name=name, text=text)
+        written = insert_or_not(self._session, RunDocument).values(
+            run_id=run_id, name=name, text=text
+        )
         self._session.execute(
             written.on_conflict_do_update(index_elements=["run_id", "name"], set_={"text": text})
         )
@@ -99,7 +99,7 @@ class RunRepository:
     ) -> bool:
         """A rank holds a version, as of this iteration; whether that is news. An earlier iteration
         takes the place of the one that it gave before only with `may_correct`."""
-        written = self._insert(RunAck).values(
+        written = insert_or_not(self._session, RunAck).values(
             run_id=run_id, version=version, rank=rank, iteration=iteration, at=clock_ms()
         )
         statement = written.on_conflict_do_update(
@@ -143,7 +143,3 @@ class RunRepository:
             .where(RunEvent.run_id == run_id, RunEvent.seq < first + len(events) - EVENTS_KEPT)
             .execution_options(synchronize_session=False)
         )
-
-    def _insert(self, table: Any) -> Any:
-        is_postgresql = self._session.get_bind().dialect.name == "postgresql"
-        return postgresql_insert(table) if is_postgresql else sqlite_insert(table)

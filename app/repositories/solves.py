@@ -21,11 +21,9 @@ from sqlalchemy import (
     union_all,
     update,
 )
-from sqlalchemy.dialects.postgresql import insert as postgresql_insert
-from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 from sqlalchemy.orm import InstrumentedAttribute, Session, undefer
 
-from app.database import clock_ms
+from app.database import clock_ms, insert_or_not
 from app.models import REUSABLE_CONDITION, Solve, SolveState
 from app.repositories.tenants import scope_query
 
@@ -198,11 +196,8 @@ class SolveRepository:
     def insert_unless_known(self, rows: Sequence[dict[str, Any]]) -> bool:
         """Whether these are new queued solves now. Where another transaction has just made an
         equal one, that row is left out, and this one has to be given up."""
-        dialect = self._session.get_bind().dialect.name
-        insert = postgresql_insert if dialect == "postgresql" else sqlite_insert
-        inserted = self._session.execute(
-            insert(Solve).on_conflict_do_nothing().returning(Solve.id), rows
-        )
+        insert = insert_or_not(self._session, Solve)
+        inserted = self._session.execute(insert.on_conflict_do_nothing().returning(Solve.id), rows)
         return len(inserted.all()) == len(rows)
 
     def retire(self, solve_ids: Sequence[str]) -> None:

@@ -12,21 +12,16 @@ from sqlalchemy.orm import Session, undefer
 from app.database import clock_ms
 from app.models import (
     ANSWERED,
+    PARTS_OF_RUNS,
     BatchJob,
     Job,
     Run,
-    RunAck,
-    RunDocument,
-    RunEvent,
-    RunTelemetry,
-    RunVersion,
     Solve,
     SolveState,
     Webhook,
 )
 
 ROWS_AT_ONCE = 50
-OF_RUNS = (RunDocument, RunVersion, RunAck, RunTelemetry, RunEvent)
 POSTGRES_CHECKS = (
     ("constraint {} is not validated", "SELECT conname FROM pg_constraint WHERE NOT convalidated"),
     (
@@ -83,7 +78,7 @@ class UpkeepRepository:
             (Job, Job.solve_id, Solve),
             (Webhook, Webhook.job_id, Job),
             (BatchJob, BatchJob.job_id, Job),
-            *((table, table.run_id, Run) for table in OF_RUNS),
+            *((table, table.run_id, Run) for table in PARTS_OF_RUNS),
         ]
         for table, reference, target in references:
             missing = select(reference).where(~exists().where(target.id == reference)).distinct()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from functools import partial
 from typing import Annotated
 
@@ -10,7 +9,7 @@ from anyio.to_thread import run_sync
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import JSONResponse
 
-from app.dependencies import CallerDep, ReadCaller, ServicesDep, SubmitCaller
+from app.dependencies import CallerDep, ReadCaller, ServicesDep, SubmitCaller, known_id
 from app.errors import (
     BatchNotFound,
     BodyTooLarge,
@@ -39,10 +38,7 @@ FOUND = problem_responses(BatchNotFound, DatabaseUnavailable)
 
 
 async def _batch_id(batch_id: str, _: CallerDep) -> str:
-    try:
-        return str(uuid.UUID(batch_id))
-    except ValueError as error:
-        raise BatchNotFound("A batch's id is a UUID, and this is none.") from error
+    return known_id("batch", batch_id, BatchNotFound)
 
 
 BatchId = Annotated[str, Depends(_batch_id)]

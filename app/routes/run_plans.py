@@ -12,6 +12,7 @@ from fastapi.responses import JSONResponse
 from app.dependencies import ReadCaller, ServicesDep, SubmitCaller
 from app.errors import RunStopped, VersionNotFound, VersionSuperseded
 from app.repositories.run_rows import RunRow
+from app.root_path import public_path
 from app.routes.answers import json_text
 from app.routes.conditional import NOT_MODIFIED, PreconditionDep, not_modified, strong_tag, tagged
 from app.routes.runs import BODY, FOUND, RunId
@@ -72,7 +73,8 @@ async def get_run_plan(
         headers["Preference-Applied"] = f"wait={wait_s:g}"
     if row.newest_version is None:
         awaited = await run_in_threadpool(services.runs.awaited, caller, row)
-        headers |= {"Retry-After": str(RETRY_AFTER_S), "Location": f"/v1/runs/{run_id}/plan"}
+        own = public_path(f"/v1/runs/{run_id}/plan")
+        headers |= {"Retry-After": str(RETRY_AFTER_S), "Location": own}
         return JSONResponse(awaited.model_dump(), status_code=202, headers=headers)
     headers = tagged(tag_of(row), headers)
     if known.holds(headers["ETag"]):

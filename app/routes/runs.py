@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import uuid
+from collections.abc import Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Annotated, Any
 
@@ -11,12 +11,22 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse
 
-from app.dependencies import CallerDep, DeletingCaller, ReadCaller, ServicesDep, SubmitCaller
+from app.callers import Caller
+from app.dependencies import (
+    CallerDep,
+    DeletingCaller,
+    ReadCaller,
+    Services,
+    ServicesDep,
+    SubmitCaller,
+    known_id,
+)
 from app.errors import (
     BodyTooLarge,
     DatabaseUnavailable,
     IdempotencyKeyReused,
     InvalidRequest,
+    JobNotFound,
     LimitExceeded,
     MalformedBody,
     RunActive,
@@ -27,7 +37,7 @@ from app.errors import (
     TooManyRuns,
     UnsupportedMediaType,
 )
-from app.models import RunStatus
+from app.models import RunStatus, SolveState
 from app.observability.context import bind
 from app.routes.answers import json_text
 from app.routes.conditional import (
@@ -41,8 +51,8 @@ from app.routes.submitting import MannerDep, body_of, replayed
 from app.routes.worked_out import worked_out
 from app.schemas.diagnoses import DiagnosisView
 from app.schemas.problems import problem_responses
+from app.schemas.proposals import ProposalsView
 from app.schemas.runs import (
-    ProposalsView,
     RunAccepted,
     RunItem,
     RunPage,
@@ -54,19 +64,13 @@ from planner.following.telemetry import MOST_STAGES, read_telemetry
 
 router = APIRouter(prefix="/v1/runs", tags=["runs"])
 
-READ_AT_ONCE_SAMPLES = 256
-"""Telemetry of more stages takes long enough to read to hold up other requests, and is read in a
-thread."""
 BODY = (MalformedBody, BodyTooLarge, UnsupportedMediaType, InvalidRequest)
 FOUND = problem_responses(RunNotFound, DatabaseUnavailable)
 
 
 async def _run_id(run_id: str, _: CallerDep) -> str:
     """Asks for the key first: without one, no address tells anything."""
-    try:
-        known = str(uuid.UUID(run_id))
-    except ValueError as error:
-        raise RunNotFound("A run's id is a UUID, and this is none.") from error
+    known = known_id("run", run_id, RunNotFound)
     bind(run_id=known)
     return known
 
@@ -136,9 +140,9 @@ async def get_run(
 ) -> Response:
     """A run: what its stages take, its versions, the solve in flight, and what has happened."""
     row = await services.runs.poll(caller, run_id)
-    headers = tagged(
-        weak_tag(str((row.id, row.state, row.revision, row.newest_iteration, row.job_id)))
-    )
+    solve = await _solve_state(services, caller, row.job_id)
+    # Telemetry and acknowledgements are news; what comes of them is a revision.
+    headers = tagged(weak_tag(str((row.id, row.state, row.revision, row.news, row.job_id, solve))))
     if known.holds(headers["ETag"]):
         return not_modified(headers)
     work = partial(services.runs.view, caller, run_id)
@@ -146,21 +150,26 @@ async def get_run(
     return json_text(view.model_dump_json(), headers)
 
 
+async def _solve_state(services: Services, caller: Caller, job_id: str | None) -> SolveState | None:
+    if job_id is not None:
+        with suppress(JobNotFound):
+            return (await services.jobs.poll(caller, job_id)).view.state
+    return None
+
+
 @router.patch(
     "/{run_id}",
-    response_model=RunItem,
     openapi_extra=body_of("RunChange"),
     responses={**FOUND, **problem_responses(*BODY, LimitExceeded, RunStopped)},
 )
 async def change_run(
     request: Request, run_id: RunId, caller: SubmitCaller, services: ServicesDep
-) -> Response:
+) -> RunItem:
     """Change how a run is followed, or what is planned for it: another number of devices, other
     memory limits. A plan for another shape is never swapped in: its ranks restart with it."""
     body = await services.bodies.json_object(request, services.settings.max_body_bytes)
     await run_in_threadpool(services.run_requests.change, caller, run_id, body)
-    row = await services.runs.poll(caller, run_id)
-    return JSONResponse(run_item(row).model_dump(mode="json"))
+    return run_item(await services.runs.poll(caller, run_id))
 
 
 @router.delete(
@@ -195,12 +204,19 @@ async def post_telemetry(
     Of what is reported twice the first is kept, and the order does not matter.
     """
     body = await services.bodies.json_object(request, services.settings.max_body_bytes)
-    if "iterations" in body or len(body.get("stages") or ()) > READ_AT_ONCE_SAMPLES:
+    if _is_long(body):
         samples = await run_in_threadpool(read_telemetry, body, MOST_STAGES)
     else:
         samples = read_telemetry(body, MOST_STAGES)
     taken = await services.telemetry.store(caller, run_id, samples)
-    return json_text(json.dumps(taken.to_document()))
+    return JSONResponse(taken.to_document())
+
+
+def _is_long(body: Mapping[str, Any]) -> bool:
+    """Whether it may take long enough to read to hold up other requests: it has several iterations,
+    or more stages than a run may have."""
+    stages = body.get("stages")
+    return "iterations" in body or (isinstance(stages, list) and len(stages) > MOST_STAGES)
 
 
 @router.get(

@@ -151,42 +151,41 @@ class Retention:
                 yield "log_rows", rows
 
     def _unasked_solves(self, age_ms: int) -> Removed:
-        while True:
-            with self._database.reading() as session:
-                found = ExpiryRepository(session).unasked_solves(age_ms, SOLVES_PER_LOOK)
-            removed = 0
-            for solve_id in found:
-                gone = int(self._remove_unasked(solve_id, age_ms))
-                removed += gone
-                yield "answers", gone
-            if not removed:
-                return
-
-    def _remove_unasked(self, solve_id: str, age_ms: int) -> bool:
-        with self._database.writing() as session:
-            if not ExpiryRepository(session).lock_unasked(solve_id, age_ms):
-                return False
-            RemovalRepository(session).remove_solve(solve_id)
-            return True
+        return self._one_by_one(
+            "answers",
+            lambda expiry: expiry.unasked_solves(age_ms, SOLVES_PER_LOOK),
+            lambda expiry, solve_id: expiry.lock_unasked(solve_id, age_ms),
+            RemovalRepository.remove_solve,
+        )
 
     def _old_runs(self, age_ms: int) -> Removed:
+        return self._one_by_one(
+            "runs",
+            lambda expiry: expiry.old_runs(age_ms, RUNS_PER_LOOK),
+            lambda expiry, run_id: expiry.lock_old_run(run_id, age_ms),
+            RemovalRepository.remove_run,
+        )
+
+    def _one_by_one(
+        self,
+        what: str,
+        look: Callable[[ExpiryRepository], Sequence[str]],
+        may_go: Callable[[ExpiryRepository, str], bool],
+        remove: Callable[[RemovalRepository, str], None],
+    ) -> Removed:
         while True:
             with self._database.reading() as session:
-                found = ExpiryRepository(session).old_runs(age_ms, RUNS_PER_LOOK)
+                found = look(ExpiryRepository(session))
             removed = 0
-            for run_id in found:
-                gone = int(self._remove_old_run(run_id, age_ms))
+            for own_id in found:
+                with self._database.writing() as session:
+                    gone = may_go(ExpiryRepository(session), own_id)
+                    if gone:
+                        remove(RemovalRepository(session), own_id)
                 removed += gone
-                yield "runs", gone
+                yield what, int(gone)
             if not removed:
                 return
-
-    def _remove_old_run(self, run_id: str, age_ms: int) -> bool:
-        with self._database.writing() as session:
-            if not ExpiryRepository(session).lock_old_run(run_id, age_ms):
-                return False
-            RemovalRepository(session).remove_run(run_id)
-            return True
 
     def _old_audit_entries(self, age_ms: int) -> Removed:
         while True:

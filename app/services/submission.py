@@ -182,7 +182,7 @@ class Submission:
             return done
         raise RuntimeError(f"overtaken {MAX_TRIES} times in a row")
 
-    def make(self, session: Session, tenant: str, prepared: Sequence[Prepared]) -> Sequence[Place]:
+    def make(self, session: Session, tenant: str, prepared: Sequence[Prepared]) -> None:
         """Make the jobs, and the solves that they need, as part of a `transaction`."""
         placing = Placing(session, tenant, self._version)
         places = placing.place([one.wish for one in prepared])
@@ -198,7 +198,6 @@ class Submission:
             ]
         )
         session.info.setdefault(_MADE, []).append((prepared, places))
-        return places
 
     def _tell(self, prepared: Sequence[Prepared], places: Sequence[Place]) -> None:
         for one, place in zip(prepared, places, strict=True):

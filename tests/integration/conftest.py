@@ -23,7 +23,6 @@ from app.database import Database, upgrade_schema
 from app.main import create_app
 from app.models import Base
 from app.services.attempts import Attempts
-from app.services.runs.keeper import RunKeeper
 from app.settings import Settings
 from planner.version import __version__
 from tests.integration.fakes import resolve_fake, resolve_fake_sharding, resolve_fake_training
@@ -184,13 +183,7 @@ def attempts(database: Database, settings: Settings) -> Attempts:
 
 
 @pytest.fixture
-def without_keeper(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No API looks after runs by itself: the test does."""
-    monkeypatch.setattr(RunKeeper, "start", lambda keeper: None)
-
-
-@pytest.fixture
-def run_client(settings: Settings, without_keeper: None) -> Iterator[TestClient]:
-    """The API with the planner's own readers, which looks after no run by itself."""
+def run_client(settings: Settings) -> Iterator[TestClient]:
+    """The API with the planner's own readers; the test looks after runs."""
     with TestClient(create_app(settings), raise_server_exceptions=False) as client:
         yield client

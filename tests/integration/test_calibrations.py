@@ -68,7 +68,11 @@ def run_of(
 
 
 def report_true(
-    client: TestClient, run_id: str, request: dict[str, Any], peak_ratio: float | None
+    client: TestClient,
+    run_id: str,
+    request: dict[str, Any],
+    peak_ratio: float | None,
+    first_iteration: int = 0,
 ) -> None:
     problem, base = true_problem(request, TRUE), base_of(request)
     candidate = resolve(request["model"], request["cluster"], request["training"]).candidates[0]
@@ -82,7 +86,8 @@ def report_true(
         if peak_ratio is not None:
             stage["peak_memory_bytes"] = round(peak_ratio * (candidate.static_bytes[s] + peaks[s]))
         stages.append(stage)
-    body = {"iterations": [{"iteration": i, "stages": stages} for i in range(ITERATIONS)]}
+    iterations = range(first_iteration, first_iteration + ITERATIONS)
+    body = {"iterations": [{"iteration": i, "stages": stages} for i in iterations]}
     assert client.post(f"{RUNS}/{run_id}/telemetry", json=body).status_code == 200
 
 
@@ -183,6 +188,21 @@ def test_runs_that_do_not_count_are_named(run_client: TestClient, runs: list[str
     unknown = run_client.post(CALIBRATIONS, json={"runs": [runs[0], "nobody's"]})
     assert unknown.json()["errors"][0]["path"] == "runs.1"
     assert run_client.post(CALIBRATIONS, json={"gpus": 1}).status_code == 422
+
+
+def test_what_ranks_of_an_older_shape_report_does_not_count(
+    run_client: TestClient, database: Database, settings: Settings
+) -> None:
+    run_id, request = run_of(run_client, database, settings, 0), request_of(0)
+    training = request["training"]
+    training = {**training, "micro_batches": 2 * training["micro_batches"]}
+    change = {"training": training}
+    assert run_client.patch(f"{RUNS}/{run_id}", json=change).status_code == 200
+    # They have not restarted yet.
+    report_true(run_client, run_id, request, None, first_iteration=ITERATIONS)
+    refused = run_client.post(CALIBRATIONS, json={"runs": [run_id]})
+    assert refused.status_code == 422
+    assert "not measured enough iterations" in refused.json()["errors"][1]["message"]
 
 
 def test_several_kinds_of_gpus_have_to_be_told_apart(

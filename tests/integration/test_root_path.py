@@ -10,6 +10,7 @@ from starlette.testclient import TestClient
 from app.main import create_app
 from app.settings import Settings
 from tests.integration.fakes import resolve_fake, resolve_fake_sharding, resolve_fake_training
+from tests.integration.following import FOLLOW, PROBLEM, RUNS
 from tests.integration.helpers import ADDRESS
 
 PREFIX = "/tools/loadmaster"
@@ -36,6 +37,18 @@ def test_links_have_the_prefix_and_can_be_followed(proxied: TestClient, sent: st
     view = proxied.get(path)
     assert view.status_code == 200
     assert view.json()["links"] == links
+
+
+def test_links_of_a_run_have_the_prefix_too(settings: Settings) -> None:
+    below = settings.model_copy(update={"root_path": PREFIX})
+    with TestClient(create_app(below)) as proxied:
+        made = proxied.post(f"{PREFIX}{RUNS}", json={"problem": PROBLEM, "follow": FOLLOW})
+        links = made.json()["links"]
+        assert made.headers["Location"] == links["self"]
+        assert all(link.startswith(f"{PREFIX}/v1/") for link in links.values())
+        assert proxied.get(links["self"]).json()["links"] == links
+        assert proxied.get(links["job"]).status_code == 200
+        assert proxied.get(links["plan"]).headers["Location"] == links["plan"]
 
 
 @pytest.mark.parametrize("sent", ["", PREFIX])

@@ -90,6 +90,7 @@ def test_what_is_older_than_the_window_is_late(run_client: TestClient, database:
 MALFORMED: tuple[tuple[Any, str], ...] = (
     ({}, "iteration"),
     ({"iteration": 1, "stages": []}, "stages"),
+    ({"iteration": 1, "stages": 5}, "stages"),
     ({"iteration": -1, "stages": [{"stage": 0}]}, "iteration"),
     ({"iteration": 1, "stages": [{"stage": 0, "forward_ns": -1}]}, "stages.0.forward_ns"),
     ({"iteration": 1, "stages": [{"stage": 0, "forward_ns": "1"}]}, "stages.0.forward_ns"),

@@ -86,9 +86,10 @@ def test_a_given_plan_is_version_1_and_has_to_be_valid(run_client: TestClient) -
     late = ops()
     late[0] |= {"start_ns": 1_000, "end_ns": 2_000}
     for wrong in (late, ops()[:-1], [{**ops()[0], "stage": 9}], [*ops(), ops()[0]]):
-        refused = run_client.post(RUNS, json={"problem": PROBLEM, "plan": {"ops": wrong}})
-        assert refused.status_code == 422, refused.text
-        assert refused.json()["errors"][0]["path"] == "plan.ops"
+        for address in (RUNS, f"{RUNS}?validate_only=true"):
+            refused = run_client.post(address, json={"problem": PROBLEM, "plan": {"ops": wrong}})
+            assert refused.status_code == 422, refused.text
+            assert refused.json()["errors"][0]["path"] == "plan.ops"
 
 
 @pytest.mark.parametrize(
@@ -159,6 +160,28 @@ def test_the_view_says_what_stages_take(run_client: TestClient) -> None:
     assert run_client.get(f"{RUNS}/{run_id}", headers=known).status_code == 304
     report(run_client, run_id, range(10, 11))
     assert run_client.get(f"{RUNS}/{run_id}", headers=known).status_code == 200
+
+
+def test_what_is_known_of_a_run_does_not_outlive_an_acknowledgement_or_the_start_of_its_solve(
+    run_client: TestClient, database: Database, settings: Settings, attempts: Attempts
+) -> None:
+    run_id = start_run(run_client, planned=False)
+
+    def known() -> dict[str, str]:
+        return {"If-None-Match": run_client.get(f"{RUNS}/{run_id}").headers["ETag"]}
+
+    waiting = known()
+    assert run_client.get(f"{RUNS}/{run_id}", headers=waiting).status_code == 304
+    assert attempts.claim(queued(database)[0]) is not None
+    running = run_client.get(f"{RUNS}/{run_id}", headers=waiting)
+    assert running.json()["re_solve"]["state"] == "running"
+
+    run_id = start_run(run_client)
+    nobody = known()
+    ack = {"rank": 0, "iteration": 0}
+    assert run_client.post(f"{RUNS}/{run_id}/plan/1/ack", json=ack).is_success
+    somebody = run_client.get(f"{RUNS}/{run_id}", headers=nobody)
+    assert somebody.json()["versions"][0]["acknowledged"] == 1
 
 
 def test_polls_of_the_plan_know_when_nothing_has_changed(run_client: TestClient) -> None:

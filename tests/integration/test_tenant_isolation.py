@@ -25,11 +25,11 @@ from app.services.attempts import Attempts
 from app.services.tenants import Tenants
 from app.settings import Settings
 from tests.integration.fakes import resolve_fake, resolve_fake_sharding, resolve_fake_training
+from tests.integration.following import keeper_of, look
 from tests.integration.helpers import (
     ADDRESS,
     SHARDING_ADDRESS,
     TRAINING_ADDRESS,
-    eventually,
     finish,
     newest_solve_id,
     solve_row,
@@ -111,7 +111,8 @@ def world(keyed_settings: Settings, database: Database, attempts: Attempts) -> A
         batch = world.post(bob, BATCHES, "bobs-batched", name="bobs-batch")["id"]
         # The first plan of his run is stored.
         run = world.post(bob, RUNS, "bobs-finished", name="bobs-run")["id"]
-        eventually(lambda: world.get(bob, f"{RUNS}/{run}/plan/1").status_code == 200)
+        look(database, keeper_of(database, settings))
+        assert world.get(bob, f"{RUNS}/{run}/plan/1").status_code == 200
         report = {"iteration": 1, "stages": [{"stage": 0, "forward_ns": 3}]}
         reported = client.post(f"{RUNS}/{run}/telemetry", json=report, headers=bob)
         assert reported.status_code == 200

@@ -3,7 +3,6 @@ faster. Worked out when somebody asks, and loaded no earlier."""
 
 from __future__ import annotations
 
-import json
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -12,12 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 from app.callers import Caller
 from app.database import Database
-from app.errors import RunNotFound, RunWithoutPlan
+from app.errors import RunWithoutPlan
 from app.repositories.run_rows import RunReader
-from app.repositories.run_telemetry import TelemetryRepository
 from app.services.resolutions import json_text
-from app.services.runs.making import stored_state
-from app.services.runs.memory import window_of
+from app.services.runs.stored import (
+    row_of,
+    stored_plan,
+    stored_request,
+    stored_samples,
+    stored_state,
+)
 from planner.following.drift import drifts
 from planner.following.estimates import estimates_of
 from planner.following.profile import fresh_problem, limit_changes
@@ -27,7 +30,7 @@ from planner.following.versions import VersionState
 from planner.pipeline.problem import PipelineProblem
 
 if TYPE_CHECKING:
-    from planner.diagnoses.telemetry import IterationSample, Statistic
+    from planner.diagnoses.telemetry import IterationSample
     from planner.following.partitions import Layers
     from planner.following.shapes import Elasticity
 
@@ -68,18 +71,15 @@ class RunAdvice:
 
         known = self._known(caller, run_id)
         fresh = measured_problem(known.state, known.samples)
-        ops = [
-            TimedOp(*(op[name] for name in TimedOp._fields)) for op in known.plan["schedule"]["ops"]
-        ]
+        ops = known.plan["schedule"]["ops"]
+        _, elasticity = shape_of(known.request, len(known.state.base.stages))
         request = DiagnosisRequest(
             problem=with_memory_of(read_problem(known.plan["problem"]), fresh),
-            ops=tuple(ops),
+            ops=tuple(TimedOp(*(op[name] for name in TimedOp._fields)) for op in ops),
             plan_versions=versions_by_stage(known.samples),
             telemetry=iterations_of(known.samples),
             rolled_back=rolled_back_on_this(known.state, known.samples),
-            micro_batch_size=shape_of(known.request, len(known.state.base.stages))[
-                1
-            ].micro_batch_size,
+            micro_batch_size=elasticity.micro_batch_size,
         )
         return json_text(diagnose(request).to_document())
 
@@ -112,22 +112,13 @@ class RunAdvice:
         with self._database.reading() as session:
             connection = session.connection()
             reader = RunReader(connection)
-            row = reader.one(caller.tenant, run_id)
-            if row is None:
-                raise RunNotFound(f"There is no run {run_id}.")
-            version = row.running_version or row.newest_version
-            plan = None if version is None else reader.version_document(run_id, version)
+            row = row_of(reader, caller, run_id)
+            plan = stored_plan(reader, run_id, row.running_version or row.newest_version)
             if plan is None:
                 raise RunWithoutPlan("Ask again once there is one.", headers={"Retry-After": "2"})
             state = stored_state(reader, run_id)
-            window = state.settings.window
-            first = 0 if row.newest_iteration is None else row.newest_iteration - window + 1
-            rows = TelemetryRepository(connection).window(run_id, first)
-            request = reader.document(run_id, "request")
-        samples = list(window_of({}, rows, row.newest_iteration, window).values())
-        return _Known(
-            state, state.of_its_shape(samples), json.loads(request or "{}"), json.loads(plan)
-        )
+            samples = stored_samples(connection, row, state)
+            return _Known(state, samples, stored_request(reader, run_id), plan)
 
 
 def measured_problem(
@@ -175,17 +166,17 @@ def versions_by_stage(samples: Sequence[Sample]) -> tuple[int, ...]:
 
 def iterations_of(samples: Sequence[Sample]) -> tuple[IterationSample, ...]:
     """The samples as diagnoses read them; stages that do not tell their times are left out."""
-    from planner.diagnoses.telemetry import IterationSample, StageSample, Statistic
+    from planner.diagnoses.telemetry import IterationSample, StageSample
 
-    def statistic(sample: Sample, name: str) -> Statistic | None:
+    def time_ns(sample: Sample, name: str) -> int | None:
         value = sample.values.get(name)
-        return None if value is None else Statistic(median=int(value))
+        return None if value is None else int(value)
 
     stages: dict[int, list[StageSample]] = defaultdict(list)
-    spans: dict[int, Statistic] = {}
+    spans: dict[int, int] = {}
     for sample in sorted(samples, key=lambda one: (one.iteration, one.stage)):
-        forward, backward = (statistic(sample, name) for name in REQUIRED_TIMES)
-        span = statistic(sample, ITERATION_NS)
+        forward, backward = (time_ns(sample, name) for name in REQUIRED_TIMES)
+        span = time_ns(sample, ITERATION_NS)
         if span is not None:
             spans[sample.iteration] = span
         if forward is None or backward is None:
@@ -196,9 +187,9 @@ def iterations_of(samples: Sequence[Sample]) -> tuple[IterationSample, ...]:
                 stage=sample.stage,
                 forward_ns=forward,
                 backward_input_ns=backward,
-                backward_weight_ns=statistic(sample, "backward_weight_ns") or Statistic(median=0),
-                offload_ns=statistic(sample, "offload_ns"),
-                reload_ns=statistic(sample, "reload_ns"),
+                backward_weight_ns=time_ns(sample, "backward_weight_ns") or 0,
+                offload_ns=time_ns(sample, "offload_ns"),
+                reload_ns=time_ns(sample, "reload_ns"),
                 **figures,
             )
         )

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from typing import Any
-
 from app.errors import InvalidRequest
 from app.schemas.runs import GivenPlan
+from app.services.resolutions import json_text
 from planner.errors import OrderError
 from planner.pipeline.documents import problem_to_document
 from planner.pipeline.problem import PipelineProblem
@@ -26,11 +23,11 @@ def given_document(problem: PipelineProblem, plan: GivenPlan) -> tuple[str, int]
     """
     ops = [TimedOp(op.op, op.stage, op.micro_batch, op.start_ns, op.end_ns) for op in plan.ops]  # type: ignore[arg-type]
     schedule = _verified(problem, ops)
-    document: Mapping[str, Any] = {
+    document = {
         "problem": problem_to_document(problem),
         "schedule": schedule.to_document(None),
     }
-    return json.dumps(document, separators=(",", ":")), schedule.makespan_ns
+    return json_text(document), schedule.makespan_ns
 
 
 def _verified(problem: PipelineProblem, ops: list[TimedOp]) -> Schedule:

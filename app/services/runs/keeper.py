@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 POLL_S, AFTER_FAILURE_S = 0.5, 5.0
 RUNS_AT_ONCE = 20
 MOST_OF_THE_TIME = 0.1
-"""The part of the time that looks may take: they run beside requests, or beside solves."""
+"""The part of the time that looks may take: they run beside solves."""
 LONGEST_PAUSE_S = 2.0
 LEASE_MS = 30_000
 """How long a look has; then whoever is next makes it, and of two the first one counts."""
@@ -38,7 +38,8 @@ AFTER_REFUSAL_MS, AFTER_FAULT_MS = 10_000, 60_000
 
 
 class RunKeeper:
-    """Runs in the API and in each worker's main process, beside the dispatcher.
+    """Runs in each worker's main process, beside the dispatcher: a look is many milliseconds of
+    Python, which in an API would hold up its requests, and what it asks for needs a worker anyway.
 
     A run is looked at by one process at a time, mostly by the one that looked last. What a look
     does is one transaction, so that a process may die at any moment.
@@ -57,7 +58,6 @@ class RunKeeper:
         )
         solves = Solves(database, submission, pipelines, settings.max_time_limit_s)
         self._looker = Looker(database, submission, solves, self.name)
-        self._awake = threading.Event()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="run-keeper", daemon=True)
 
@@ -65,15 +65,10 @@ class RunKeeper:
         """Begin to look."""
         self._thread.start()
 
-    def wake(self) -> None:
-        """There are news of a run that somebody waits for: look now."""
-        self._awake.set()
-
     def stop(self, timeout_s: float = 2.0) -> None:
         """End the thread; a look that takes longer is left behind, and made again by whoever is
         next."""
         self._stopping.set()
-        self._awake.set()
         if self._thread.is_alive():
             self._thread.join(timeout_s)
 
@@ -91,8 +86,7 @@ class RunKeeper:
                 # It outlives a fault of its own too: another round may not meet it.
                 pause_s = AFTER_FAILURE_S
                 logger.exception("runs are not looked at")
-            self._awake.wait(pause_s)
-            self._awake.clear()
+            self._stopping.wait(pause_s)
 
     def round(self) -> int:
         """Look at the runs that are due; how many there were."""

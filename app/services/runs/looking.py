@@ -25,18 +25,20 @@ from app.repositories.run_telemetry import TelemetryRepository
 from app.repositories.runs import NewEvent, RunRepository
 from app.services.cancelling import detach
 from app.services.resolutions import json_text
-from app.services.runs.making import size_columns, stored_state
 from app.services.runs.memory import Memory, Remembered, Samples, window_of
 from app.services.runs.mirror import (
     changed_plan,
     count_versions,
     mirror_versions,
+    size_columns,
     version_columns,
 )
 from app.services.runs.solving import Solves
+from app.services.runs.stored import stored_state
 from app.services.submission import Prepared, Submission
 from planner.following.look import Look, NewVersion, Outcome, Solved
-from planner.following.state import Reason, RunState
+from planner.following.solve_records import Reason
+from planner.following.state import RunState
 from planner.following.step import step
 from planner.pipeline.documents import problem_to_document, read_problem
 

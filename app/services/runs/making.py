@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy.orm import Session
 
 from app.callers import Caller
 from app.database import Database
-from app.errors import InvalidRequest, LimitExceeded, RunNotFound, RunStopped, TooManyRuns
+from app.errors import InvalidRequest, LimitExceeded, RunStopped, TooManyRuns
 from app.models import Run
 from app.repositories.run_rows import RunReader, RunRow
 from app.repositories.runs import NewEvent, RunRepository
@@ -23,26 +23,27 @@ from app.services.idempotency import RequestKey
 from app.services.limits import ResolvedPipeline
 from app.services.plan_requests import PlanRequests
 from app.services.resolutions import json_text
+from app.services.runs.first_plan import check_fits, with_headroom
 from app.services.runs.given_plan import given_document
 from app.services.runs.mirror import (
     changed_plan,
     count_versions,
     mirror_versions,
     plan_columns,
+    size_columns,
     version_columns,
 )
 from app.services.runs.naming import job_name, tag_of
+from app.services.runs.stored import row_of, stored_request, stored_state
 from app.services.submission import MAX_TRIES, Made, Prepared, Submission, Wanted
 from app.settings import Settings
-from planner.following.profile import fresh_problem
 from planner.following.settings import FollowSettings, read_follow
 from planner.following.state import RunState, changed, new_run, same_shape
+from planner.following.telemetry import MOST_STAGES
 from planner.pipeline.documents import problem_to_document, read_problem
-from planner.pipeline.feasibility.decide import find_infeasibility
 from planner.pipeline.problem import PipelineProblem
 
 KIND = "run"
-MOST_STAGES = 128
 DESCRIBED = ("model", "cluster", "training")
 
 
@@ -67,7 +68,7 @@ class Posted:
 
 
 class RunRequests:
-    """Makes runs and changes them. `wake` tells the keeper that there are news."""
+    """Makes runs and changes them."""
 
     def __init__(
         self,
@@ -75,17 +76,16 @@ class RunRequests:
         settings: Settings,
         submission: Submission,
         pipelines: PlanRequests[ResolvedPipeline],
-        wake: Callable[[], None],
     ) -> None:
         self._database = database
         self._settings = settings
         self._submission = submission
         self._pipelines = pipelines
-        self._wake = wake
 
     def preview(self, caller: Caller, body: Mapping[str, Any]) -> dict[str, Any]:
         """What the run's first plan is made for, and how it would be followed."""
         posted = self._read(caller.tenant, body)
+        _given_plan(posted)
         preview = self._pipelines.preview(caller, posted.rest)
         return {**preview, "follow": posted.follow.model_dump()}
 
@@ -99,26 +99,16 @@ class RunRequests:
             return made
         run_id = str(uuid.uuid4())
         posted = self._read(caller.tenant, body, tag_of(run_id))
-        plan = posted.fields.plan
-        given = None
-        if plan is not None:
-            if len(posted.problems) > 1:
-                raise InvalidRequest.of(
-                    "plan",
-                    "does not say of which placement of the stages it is.",
-                    "Post the `problem` that it was made for instead of a model and a cluster.",
-                )
-            given = given_document(posted.problems[0], plan)
-        else:
-            check_fits(posted.problems)
-        state = new_run(posted.problems[0], posted.follow, given_plan=plan is not None)
+        given = _given_plan(posted)
+        state = new_run(posted.problems[0], posted.follow, given_plan=given is not None)
         prepared: list[Prepared] = []
         events = [NewEvent("created", "The run was made.", None)]
-        if not given:
-            first, whole = self._first_solve(caller.tenant, posted)
+        if given is None:
+            check_fits(posted.problems)
+            first, no_headroom = self._first_solve(caller.tenant, posted)
             prepared = [self._submission.prepare(caller.tenant, first, fresh=fresh)]
-            if whole is not None:
-                events.append(NewEvent("no_headroom", whole, None))
+            if no_headroom is not None:
+                events.append(NewEvent("no_headroom", no_headroom, None))
 
         def make(session: Session) -> None:
             self._check_room(session, caller.tenant)
@@ -142,8 +132,8 @@ class RunRequests:
             runs.add_events(run_id, events)
 
         made = self._submission.once(caller.tenant, key, run_id, make)
-        count_versions(RunState(state.settings, state.base), state)
-        self._wake()
+        if not made.replayed:
+            count_versions(RunState(state.settings, state.base), state)
         return made
 
     def change(self, caller: Caller, run_id: str, body: Mapping[str, Any]) -> None:
@@ -168,7 +158,6 @@ class RunRequests:
                     record(session, caller, "run changed", run_id, _said(body))
             if is_done:
                 count_versions(before, after)
-                self._wake()
                 return
         raise RuntimeError(f"overtaken {MAX_TRIES} times in a row")
 
@@ -177,14 +166,12 @@ class RunRequests:
     ) -> tuple[RunRow, Posted, RunState]:
         with self._database.reading() as session:
             reader = RunReader(session.connection())
-            row = reader.one(caller.tenant, run_id)
-            if row is None:
-                raise RunNotFound(f"There is no run {run_id}.")
+            row = row_of(reader, caller, run_id)
             if not row.is_active:
                 raise RunStopped("The run was stopped, and cannot be changed any more.")
-            request = reader.document(run_id, "request")
+            request = stored_request(reader, run_id)
             before = stored_state(reader, run_id)
-        posted = self._read(caller.tenant, merged(json.loads(request or "{}"), body))
+        posted = self._read(caller.tenant, merged(request, body))
         return row, posted, before
 
     def _write_change(
@@ -211,25 +198,12 @@ class RunRequests:
     def _first_solve(self, tenant: str, posted: Posted) -> tuple[Wanted, str | None]:
         """What makes the first plan: one that leaves the headroom, where there may be one. Else why
         it does not."""
-        headroom = posted.follow.memory_headroom
-        problem = posted.problems[0]
-        roomy = replace(problem, devices=fresh_problem(problem, {}, headroom).devices)
-        if roomy == problem:
-            return posted.wanted, None
-        whole = "The first plan may use all of the memory that it is given, later ones leave "
-        whole += f"{headroom:.1%} free: "
-        if "problem" not in posted.rest:
-            return posted.wanted, f"{whole}a model and a cluster are planned as they are posted."
-        if find_infeasibility(roomy) is not None:
-            return posted.wanted, f"{whole}nothing would fit."
-        devices = [
-            device
-            if own.activation_memory_bytes is None
-            else {**device, "activation_memory_bytes": own.activation_memory_bytes}
-            for device, own in zip(posted.rest["problem"]["devices"], roomy.devices, strict=True)
-        ]
-        body = {**posted.rest, "problem": {**posted.rest["problem"], "devices": devices}}
-        return self._pipelines.read(tenant, {**body, **posted.labels}), None
+        request, no_headroom = with_headroom(
+            posted.rest, posted.problems[0], posted.follow.memory_headroom
+        )
+        if request is posted.rest:
+            return posted.wanted, no_headroom
+        return self._pipelines.read(tenant, {**request, **posted.labels}), None
 
     def _read(self, tenant: str, body: Mapping[str, Any], *tags: str) -> Posted:
         own = {name: value for name, value in body.items() if name in RunFields.model_fields}
@@ -277,27 +251,6 @@ def merged(known: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any
     return {**kept, **change}
 
 
-def check_fits(problems: Sequence[PipelineProblem]) -> None:
-    """Raises `InvalidRequest` with the ways out where no plan of any placement fits."""
-    closest = None
-    for problem in problems:
-        found = find_infeasibility(problem)
-        if found is None:
-            return
-        if closest is None or found.largest_gap_bytes < closest.largest_gap_bytes:
-            closest = found
-    if closest is not None:
-        ways = "; ".join(remedy.detail.rstrip(".") for remedy in closest.remedies)
-        raise InvalidRequest.of("problem", f"no plan fits. {closest.summary}", f"{ways}.")
-
-
-def stored_state(reader: RunReader, run_id: str) -> RunState:
-    """What is remembered of a run."""
-    texts = [reader.document(run_id, name) for name in ("problem", "state")]
-    problem, state = (json.loads(text or "null") for text in texts)
-    return RunState.from_document(state, read_problem(problem))
-
-
 def documents_of(request: str, state: RunState) -> dict[str, str]:
     """The documents of a run, as JSON texts."""
     return {
@@ -307,13 +260,18 @@ def documents_of(request: str, state: RunState) -> dict[str, str]:
     }
 
 
-def size_columns(state: RunState) -> dict[str, int]:
-    """What `runs` has of the size of the problem and of the settings."""
-    return {
-        "stages": len(state.base.stages),
-        "ranks": state.ranks,
-        "kept_iterations": state.settings.window,
-    }
+def _given_plan(posted: Posted) -> tuple[str, int] | None:
+    """The plan of the body, checked, as `given_document` has it; None where one is to be made."""
+    plan = posted.fields.plan
+    if plan is None:
+        return None
+    if len(posted.problems) > 1:
+        raise InvalidRequest.of(
+            "plan",
+            "does not say of which placement of the stages it is.",
+            "Post the `problem` that it was made for instead of a model and a cluster.",
+        )
+    return given_document(posted.problems[0], plan)
 
 
 def _problems(wanted: Wanted) -> Sequence[PipelineProblem]:

@@ -1,4 +1,4 @@
-"""The rows that show what a run's state says of its versions."""
+"""The columns and rows that show what a run's state says: of its size, and of its versions."""
 
 from __future__ import annotations
 
@@ -12,6 +12,15 @@ from planner.following.versions import VersionRecord
 
 MIRRORED = ("state", "apply_at_iteration", "measured_gain")
 """What changes of a version once it is published."""
+
+
+def size_columns(state: RunState) -> dict[str, int]:
+    """What `runs` has of the size of the problem and of the settings."""
+    return {
+        "stages": len(state.base.stages),
+        "ranks": state.ranks,
+        "kept_iterations": state.settings.window,
+    }
 
 
 def plan_columns(state: RunState) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 
 from sqlalchemy.orm import Session
@@ -23,14 +23,12 @@ from app.models import Run, RunStatus
 from app.repositories.job_rows import JobReader
 from app.repositories.removal import RemovalRepository
 from app.repositories.run_rows import RunReader, RunRow, VersionRow
-from app.repositories.run_telemetry import TelemetryRepository
 from app.repositories.runs import NewEvent, RunRepository
 from app.schemas.runs import AckTaken, PlanAwaited, RunAccepted, RunPage, RunView
 from app.services.audit import record
 from app.services.cancelling import detach
 from app.services.polls import SharedReads
-from app.services.runs.making import stored_state
-from app.services.runs.memory import window_of
+from app.services.runs.stored import row_of, stored_samples, stored_state
 from app.services.runs.telemetry import FURTHEST_AHEAD, FURTHEST_FIRST
 from app.services.runs.views import accepted_view, plan_text, run_item, run_view
 from planner.following.versions import VersionState
@@ -55,12 +53,10 @@ class RunPolls(SharedReads[RunRow]):
 
 
 class Runs:
-    """The rules of runs that are there, each call one transaction. `wake` tells the keeper that
-    there are news."""
+    """The rules of runs that are there, each call one transaction."""
 
-    def __init__(self, database: Database, wake: Callable[[], None]) -> None:
+    def __init__(self, database: Database) -> None:
         self._database = database
-        self._wake = wake
         self._polls = RunPolls(database)
 
     async def poll(self, caller: Caller, run_id: str) -> RunRow:
@@ -73,7 +69,7 @@ class Runs:
     def accepted(self, caller: Caller, run_id: str) -> RunAccepted:
         """What whoever made the run is told."""
         with self._database.looking() as connection:
-            return accepted_view(_row(RunReader(connection), caller, run_id))
+            return accepted_view(row_of(RunReader(connection), caller, run_id))
 
     def page(
         self, caller: Caller, state: RunStatus | None, cursor: str | None, limit: int
@@ -94,18 +90,15 @@ class Runs:
         with self._database.reading() as session:
             connection = session.connection()
             reader = RunReader(connection)
-            row = _row(reader, caller, run_id)
+            row = row_of(reader, caller, run_id)
             state = stored_state(reader, run_id)
-            window = state.settings.window
-            first = 0 if row.newest_iteration is None else row.newest_iteration - window + 1
-            rows = TelemetryRepository(connection).window(run_id, first)
             job = None
             if row.job_id is not None:
                 job = JobReader(connection).one(caller.tenant, row.job_id)
             return run_view(
                 row,
                 state,
-                list(window_of({}, rows, row.newest_iteration, window).values()),
+                stored_samples(connection, row, state),
                 reader.versions(run_id),
                 reader.acknowledged(run_id),
                 reader.acks(run_id, [state.pending.number] if state.pending else []),
@@ -134,7 +127,7 @@ class Runs:
         """
         with self._database.looking() as connection:
             reader = RunReader(connection)
-            row = _row(reader, caller, run_id)
+            row = row_of(reader, caller, run_id)
             found = _version(reader, run_id, version)
             document = None if brief else _document(reader, row, version)
         return plan_text(row, found, document)
@@ -143,7 +136,7 @@ class Runs:
         """Problem and schedule of a version, as JSON text. Raises what `plan` raises."""
         with self._database.looking() as connection:
             reader = RunReader(connection)
-            row = _row(reader, caller, run_id)
+            row = row_of(reader, caller, run_id)
             _version(reader, run_id, version)
             return _document(reader, row, version)
 
@@ -157,7 +150,7 @@ class Runs:
         """
         with self._database.writing() as session:
             reader = RunReader(session.connection())
-            row = _row(reader, caller, run_id)
+            row = row_of(reader, caller, run_id)
             if not row.is_active:
                 raise RunStopped("The run was stopped, and follows nothing any more.")
             found = _version(reader, run_id, version)
@@ -169,8 +162,6 @@ class Runs:
             if is_news:
                 runs.tell(run_id)
             acknowledged = reader.acknowledged(run_id)[version]
-        if is_news:
-            self._wake()
         return AckTaken(
             version=version,
             state=VersionState(found.state),
@@ -193,7 +184,7 @@ class Runs:
                 event = NewEvent("stopped", "The run was stopped.", run.newest_iteration)
                 runs.add_events(run_id, [event])
                 record(session, caller, "run stopped", run_id)
-            return _row(RunReader(session.connection()), caller, run_id)
+            return row_of(RunReader(session.connection()), caller, run_id)
 
     def purge(self, caller: Caller, run_id: str) -> None:
         """Remove the run for good, which has to be stopped (`RunActive`); its jobs stay."""
@@ -203,13 +194,6 @@ class Runs:
                 raise RunActive("The run is followed; stop it first.")
             RemovalRepository(session).remove_run(run_id)
             record(session, caller, "run purged", run_id)
-
-
-def _row(reader: RunReader, caller: Caller, run_id: str) -> RunRow:
-    row = reader.one(caller.tenant, run_id)
-    if row is None:
-        raise RunNotFound(f"There is no run {run_id}.")
-    return row
 
 
 def _locked(session: Session, caller: Caller, run_id: str) -> Run:

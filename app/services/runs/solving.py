@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from app.database import Database
 from app.repositories.run_rows import RunReader, RunRow
 from app.services.limits import ResolvedPipeline
 from app.services.plan_requests import PlanRequests
+from app.services.resolutions import json_text
 from app.services.runs.naming import job_name, tag_of
+from app.services.runs.stored import stored_request
 from app.services.submission import Prepared, Submission
 from planner.following.look import SolveWanted
 from planner.pipeline.documents import problem_to_document
@@ -40,7 +41,7 @@ class Solves:
         """The job of a solve; whether the tenant may queue it is seen when it is made."""
         with self._database.reading() as session:
             reader = RunReader(session.connection())
-            request = json.loads(reader.document(row.id, "request") or "{}")
+            request = stored_request(reader, row.id)
             schedule = None
             if wanted.start_version is not None:
                 schedule = reader.version_part(row.id, wanted.start_version, "schedule")
@@ -73,8 +74,5 @@ def _start(run_id: str, wanted: SolveWanted, schedule: str) -> str:
         "version": wanted.start_version,
         "noise": list(wanted.noise),
     }
-    head = json.dumps(
-        {"placement": AS_POSTED, "found_by": "running plan", "origin": origin},
-        separators=(",", ":"),
-    )
+    head = json_text({"placement": AS_POSTED, "found_by": "running plan", "origin": origin})
     return f'{head[:-1]},"schedule":{schedule}}}'

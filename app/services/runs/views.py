@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from app.models import RunStatus, SolveState
 from app.repositories.job_rows import JobRow
 from app.repositories.run_rows import EventRow, RunRow, VersionRow
+from app.root_path import public_path
 from app.schemas.runs import (
     AdaptedView,
     DriftView,
@@ -27,23 +28,22 @@ from planner.following.adapt import adapted
 from planner.following.drift import Drift, drifts, expected
 from planner.following.estimates import Estimate, Key, estimates_of, series_of
 from planner.following.profile import believed, disbelieved
-from planner.following.state import Reason, RunState
+from planner.following.solve_records import Reason
+from planner.following.state import RunState
 from planner.following.telemetry import MEMORY_DELTAS, Sample
 from planner.following.versions import VersionState
-
-RUNS = "/v1/runs"
 
 
 def links_of(row: RunRow) -> RunLinks:
     """Addresses of what belongs to a run."""
-    own = f"{RUNS}/{row.id}"
+    own = public_path(f"/v1/runs/{row.id}")
     return RunLinks(
         self=own,
         telemetry=f"{own}/telemetry",
         plan=f"{own}/plan",
         diagnosis=f"{own}/diagnosis",
         proposals=f"{own}/proposals",
-        job=None if row.job_id is None else f"/v1/jobs/{row.job_id}",
+        job=None if row.job_id is None else public_path(f"/v1/jobs/{row.job_id}"),
     )
 
 
@@ -89,8 +89,7 @@ def run_view(
     events: Sequence[EventRow],
     job: JobRow | None,
 ) -> RunView:
-    """A run with everything about it but its plans."""
-    samples = state.of_its_shape(samples)
+    """A run with everything about it but its plans; `samples` are those of its shape."""
     estimates = estimates_of(samples, state.counts)
     return RunView(
         **run_item(row).model_dump(),
@@ -156,13 +155,7 @@ def _re_solve(state: RunState, job: JobRow | None) -> ReSolveView | None:
 
 
 def _event(event: EventRow) -> EventView:
-    return EventView(
-        seq=event.seq,
-        at=known_instant(event.at),
-        iteration=event.iteration,
-        kind=event.kind,
-        detail=event.detail,
-    )
+    return EventView(**event._asdict() | {"at": known_instant(event.at)})
 
 
 def _stages(

@@ -18,13 +18,12 @@ from planner.export.torch_schedule.write import write as torch_schedule
 from planner.pipeline.classic import schedules
 from tests.integration.torch import plans
 from tests.integration.torch.plans import V_SHAPE, Answer
+from tests.integration.torch.processes import RANKS, ROOT, started
 from tests.run_service import RUN_ID, ScriptedRuns
 
 pytestmark = [pytest.mark.torch, pytest.mark.timeout(600)]
 torch = pytest.importorskip("torch")
 
-ROOT = Path(__file__).parents[3]
-RANKS = 4
 EXACT = 1e-12
 LONGEST_S = 240.0
 COPIES = {"offload_bytes": 36, "offload_ns": 900, "reload_ns": 900}
@@ -48,18 +47,9 @@ class Ranks:
 
     def __init__(self, folder: Path, script: ScriptedRuns, address: str) -> None:
         self.script = script
+        launch = ["tests.integration.torch.following", str(folder), address]
         self.processes = [
-            subprocess.Popen(
-                [sys.executable, "-m", "tests.integration.torch.following", str(folder), address],
-                cwd=ROOT,
-                env={
-                    **os.environ,
-                    "OMP_NUM_THREADS": "1",
-                    "RANK": str(rank),
-                    "WORLD_SIZE": str(RANKS),
-                },
-            )
-            for rank in range(RANKS)
+            started(launch, RANK=str(rank), WORLD_SIZE=str(RANKS)) for rank in range(RANKS)
         ]
 
     def until(self, is_so: Callable[[], Any]) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from app.schemas.runs import AdaptedView, ProposalView
+from app.schemas.proposals import ProposalView
+from app.schemas.runs import AdaptedView
 from planner.following.adapt import adapted
 from planner.following.elastic import propose
 from planner.following.estimates import Estimate
