@@ -66,7 +66,8 @@ WholeNumber = Annotated[int, BeforeValidator(_whole_number), Field(ge=0, le=LARG
 PositiveWhole = Annotated[int, BeforeValidator(_whole_number), Field(ge=1, le=LARGEST_VALUE)]
 FiniteNumber = Annotated[float, BeforeValidator(_finite_number)]
 
-ONE_NUMBER, LIST_OF_NUMBERS = "(one number)", "(list of numbers)"
+ONE_NUMBER, LIST_OF_NUMBERS, STATISTICS = "(one number)", "(list of numbers)", "(statistics)"
+"""Tags of the members of unions; no complaint names them."""
 
 
 def one_or_list(value: Any) -> str:
@@ -161,7 +162,7 @@ def spec_error_from(error: ValidationError, prefix: tuple[str | int, ...] = ()) 
     if len(members) > 1 and all(member in _UNION for member in members):
         wanted = " or ".join(_UNION[str(member)] for member in members)
         return SpecError(prefix + first[:-1], f"must be {wanted}.", f"Give {wanted}.")
-    tags = (ONE_NUMBER, LIST_OF_NUMBERS)
+    tags = (ONE_NUMBER, LIST_OF_NUMBERS, STATISTICS)
     path = prefix + tuple(part for part in first if part not in tags)
     message, remedy = complaint_and_remedy(complaints[0])
     return SpecError(path, f"{message}.", remedy)

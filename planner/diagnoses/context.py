@@ -9,6 +9,7 @@ is needed.
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -21,7 +22,7 @@ from planner.diagnoses.quick_plans import (
     timed_orders,
 )
 from planner.diagnoses.request import DiagnosisRequest
-from planner.diagnoses.telemetry import Profile, profile_of
+from planner.diagnoses.telemetry import Profile, StageProfile, profile_of
 from planner.diagnoses.waiting import RankOrders, rank_orders, wait_cycle
 from planner.errors import OrderError
 from planner.estimates.scaling.points import Kind, Point, curve_of
@@ -75,8 +76,18 @@ class Context:
 
     @cached_property
     def profile(self) -> Profile | None:
-        """Telemetry by stage."""
+        """What telemetry comes to; None without any."""
         return profile_of(self.request.telemetry)
+
+    @property
+    def measured_stages(self) -> Mapping[int, StageProfile]:
+        """Telemetry by stage; none without any."""
+        return {} if self.profile is None else self.profile.stages
+
+    @property
+    def iterations_ns(self) -> Sequence[int]:
+        """What iterations took, in order of time; none without telemetry."""
+        return [] if self.profile is None else self.profile.iterations_ns
 
     @property
     def problem(self) -> PipelineProblem | None:

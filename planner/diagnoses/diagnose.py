@@ -9,6 +9,7 @@ from typing import Any
 from planner.cost.note import Note, note
 from planner.diagnoses.causes import (
     copies,
+    copy_rates,
     fit,
     iterations,
     links,
@@ -126,9 +127,9 @@ _RULES: Mapping[Cause, Callable[[Context], Finding]] = {
     Cause.PLAN_FAR_FROM_BOUND: plan.plan_far_from_bound,
     Cause.PROFILE_DIFFERS_FROM_PLAN: stages.profile_differs_from_plan,
     Cause.OFFLOAD_LINK_SATURATED: links.offload_link_saturated,
-    Cause.LINK_SLOWER_THAN_PLANNED: links.link_slower_than_planned,
+    Cause.LINK_SLOWER_THAN_PLANNED: copy_rates.link_slower_than_planned,
     Cause.SHARED_HOST_LINK: links.shared_host_link,
-    Cause.SLOW_HOST_COPIES: links.slow_host_copies,
+    Cause.SLOW_HOST_COPIES: copy_rates.slow_host_copies,
     Cause.TOO_MANY_OFFLOADS: copies.too_many_offloads,
     Cause.COMMUNICATION_GROWS: scaling.communication_grows,
     Cause.SLOW_NETWORK: scaling.slow_network,

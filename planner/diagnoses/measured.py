@@ -24,12 +24,17 @@ def with_measured_times(problem: PipelineProblem, profile: Profile) -> PipelineP
 
 def slowdown(stage: Stage, profile: StageProfile) -> float | None:
     """Measured computation of a micro-batch over the planned one; None if either is unknown."""
-    planned = (
+    planned_ns = planned_compute_ns(stage)
+    if not planned_ns or profile.compute_ns is None:
+        return None
+    return profile.compute_ns / planned_ns
+
+
+def planned_compute_ns(stage: Stage) -> float:
+    """F + B + W of a micro-batch, the mean over micro-batches."""
+    return (
         fmean(stage.forward_ns) + fmean(stage.backward_input_ns) + fmean(stage.backward_weight_ns)
     )
-    if not planned or profile.compute_ns is None:
-        return None
-    return profile.compute_ns / planned
 
 
 def _measured(stage: Stage, profile: StageProfile) -> Stage:

@@ -12,12 +12,11 @@ from planner.cost.build import CostModel
 from planner.cost.spec import read_cost_model
 from planner.diagnoses.documents import DiagnosisDocument, RunningOperationDocument
 from planner.diagnoses.names import Symptom
-from planner.diagnoses.telemetry import IterationSample, StageSample, Statistic
+from planner.diagnoses.telemetry import IterationSample, StageSample
 from planner.documents import spec_error_from
 from planner.errors import SpecError
 from planner.export.torch_csv.cells import Cell, parsed
 from planner.following.telemetry import (
-    STATISTICS,
     IterationTelemetry,
     Measure,
     StageTelemetry,
@@ -97,9 +96,7 @@ def read_request(body: Mapping[str, Any]) -> DiagnosisRequest:
     try:
         document = DiagnosisDocument.model_validate(body)
     except ValidationError as error:
-        found = spec_error_from(error)
-        path = tuple(part for part in found.path if part != STATISTICS)
-        raise SpecError(path, found.message, found.remedy) from error
+        raise spec_error_from(error) from error
     _check_says_something(document)
     _check_stages_once(document.telemetry)
     resolved = _resolved(body)
@@ -247,17 +244,17 @@ def _versions(telemetry: Sequence[IterationTelemetry]) -> tuple[int, ...]:
 
 def _sample(document: IterationTelemetry) -> IterationSample:
     stages = tuple(_stage_sample(stage) for stage in document.stages)
-    return IterationSample(document.iteration, stages, _statistic(document.iteration_ns))
+    return IterationSample(document.iteration, stages, document.iteration_ns)
 
 
 def _stage_sample(document: StageTelemetry) -> StageSample:
     return StageSample(
         stage=document.stage,
-        forward_ns=_statistic(document.forward_ns),
-        backward_input_ns=_statistic(document.backward_input_ns),
-        backward_weight_ns=_statistic(document.backward_weight_ns),
-        offload_ns=_statistic(document.offload_ns),
-        reload_ns=_statistic(document.reload_ns),
+        forward_ns=_typical_ns(document.forward_ns),
+        backward_input_ns=_typical_ns(document.backward_input_ns),
+        backward_weight_ns=_typical_ns(document.backward_weight_ns),
+        offload_ns=_typical_ns(document.offload_ns),
+        reload_ns=_typical_ns(document.reload_ns),
         peak_memory_bytes=document.peak_memory_bytes,
         # A limit of nothing says nothing.
         memory_limit_bytes=document.memory_limit_bytes or None,
@@ -266,12 +263,8 @@ def _stage_sample(document: StageTelemetry) -> StageSample:
     )
 
 
-def _statistic(time: Measure | None) -> Statistic | None:
-    if time is None:
-        return None
-    if isinstance(time, Statistics):
-        return Statistic(time.mean, time.median, time.p95)
-    return Statistic(median=time)
+def _typical_ns(measure: Measure | None) -> int | None:
+    return measure.typical if isinstance(measure, Statistics) else measure
 
 
 def _orders(document: Sequence[Sequence[str]]) -> tuple[tuple[Cell, ...], ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from statistics import median
 
@@ -50,14 +50,13 @@ def _sign(
 
 
 def _out_of_memory(context: Context) -> list[Evidence]:
-    stages = {} if context.profile is None else context.profile.stages
     return [
-        *_planned_out_of_memory(context),
+        *(piece for piece in planned_peaks(context) if piece.speaks is Speaks.FOR),
         *(
             _sign(
                 f"measured peak of stage {s}", peak, Unit.BYTES, limit, "Beyond its limit.", stage=s
             )
-            for s, own in stages.items()
+            for s, own in context.measured_stages.items()
             if (peak := own.peak_memory_bytes) is not None
             and (limit := own.memory_limit_bytes) is not None
             and peak > limit
@@ -65,15 +64,8 @@ def _out_of_memory(context: Context) -> list[Evidence]:
     ]
 
 
-def _planned_out_of_memory(context: Context) -> Iterator[Evidence]:
-    for piece in planned_peaks(context):
-        if piece.speaks is Speaks.FOR:
-            yield piece
-
-
 def _swinging(context: Context) -> list[Evidence]:
-    stages = {} if context.profile is None else context.profile.stages
-    signs = []
+    stages, signs = context.measured_stages, []
     for s, own in stages.items():
         values = own.utilisations
         if len(values) < FEWEST_UTILISATIONS:
@@ -121,7 +113,7 @@ def _falling(context: Context) -> list[Evidence]:
 
 
 def _unstable(context: Context) -> list[Evidence]:
-    times = [] if context.profile is None else context.profile.iterations_ns
+    times = context.iterations_ns
     if len(times) < FEWEST_ITERATIONS or not median(times):
         return []
     ratio = quantile(times, 0.95) / median(times)
@@ -164,7 +156,6 @@ def _incomplete(context: Context) -> list[Evidence]:
 
 
 def _busy_links(context: Context) -> list[Evidence]:
-    stages = {} if context.profile is None else context.profile.stages
     return [
         _sign(
             f"the link of stage {s} copies",
@@ -175,7 +166,7 @@ def _busy_links(context: Context) -> list[Evidence]:
             "AdaOffload's third phase (OptPipe).",
             stage=s,
         )
-        for s, own in stages.items()
+        for s, own in context.measured_stages.items()
         if (share := own.link_busy_share) is not None and share > BUSY_LINK
     ]
 

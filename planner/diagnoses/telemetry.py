@@ -6,7 +6,7 @@ iterations, so that single outliers count for nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import median
@@ -19,32 +19,15 @@ HEAT_UP_SAMPLES = 9
 
 
 @dataclass(frozen=True, slots=True)
-class Statistic:
-    """A time in ns over the micro-batches of an iteration: one number, or some of these."""
-
-    mean: int | None = None
-    median: int | None = None
-    p95: int | None = None
-
-    @property
-    def typical(self) -> int:
-        """The most robust number that there is."""
-        for value in (self.median, self.mean, self.p95):
-            if value is not None:
-                return value
-        raise ValueError("a statistic without a number")
-
-
-@dataclass(frozen=True, slots=True)
 class StageSample:
-    """What a stage reports of one iteration; what it does not report is None."""
+    """What a stage reports of one iteration, times in ns; what it does not report is None."""
 
     stage: int
-    forward_ns: Statistic | None = None
-    backward_input_ns: Statistic | None = None
-    backward_weight_ns: Statistic | None = None
-    offload_ns: Statistic | None = None
-    reload_ns: Statistic | None = None
+    forward_ns: int | None = None
+    backward_input_ns: int | None = None
+    backward_weight_ns: int | None = None
+    offload_ns: int | None = None
+    reload_ns: int | None = None
     peak_memory_bytes: int | None = None
     memory_limit_bytes: int | None = None
     link_busy_share: float | None = None
@@ -55,17 +38,16 @@ class StageSample:
         """F + B + W of one micro-batch; None without F or B."""
         if self.forward_ns is None or self.backward_input_ns is None:
             return None
-        weight_ns = 0 if self.backward_weight_ns is None else self.backward_weight_ns.typical
-        return self.forward_ns.typical + self.backward_input_ns.typical + weight_ns
+        return self.forward_ns + self.backward_input_ns + (self.backward_weight_ns or 0)
 
 
 @dataclass(frozen=True, slots=True)
 class IterationSample:
-    """What is known of one iteration."""
+    """What is known of one iteration, which took `iteration_ns`."""
 
     iteration: int
     stages: tuple[StageSample, ...]
-    iteration_ns: Statistic | None = None
+    iteration_ns: int | None = None
 
 
 @dataclass(frozen=True)
@@ -75,30 +57,31 @@ class StageProfile:
     stage: int
     samples: tuple[StageSample, ...]
 
-    def _median_ns(self, of: Callable[[StageSample], Statistic | None]) -> int | None:
+    def _median_ns(self, name: str) -> int | None:
         """The median of a time; None where it was never reported."""
-        values = [time.typical for sample in self.samples if (time := of(sample)) is not None]
+        times: list[int | None] = [getattr(sample, name) for sample in self.samples]
+        values = [time_ns for time_ns in times if time_ns is not None]
         return round(median(values)) if values else None
 
     @cached_property
     def forward_ns(self) -> int | None:
-        return self._median_ns(lambda sample: sample.forward_ns)
+        return self._median_ns("forward_ns")
 
     @cached_property
     def backward_input_ns(self) -> int | None:
-        return self._median_ns(lambda sample: sample.backward_input_ns)
+        return self._median_ns("backward_input_ns")
 
     @cached_property
     def backward_weight_ns(self) -> int | None:
-        return self._median_ns(lambda sample: sample.backward_weight_ns)
+        return self._median_ns("backward_weight_ns")
 
     @cached_property
     def offload_ns(self) -> int | None:
-        return self._median_ns(lambda sample: sample.offload_ns)
+        return self._median_ns("offload_ns")
 
     @cached_property
     def reload_ns(self) -> int | None:
-        return self._median_ns(lambda sample: sample.reload_ns)
+        return self._median_ns("reload_ns")
 
     @cached_property
     def compute_ns(self) -> int | None:
@@ -167,7 +150,7 @@ def profile_of(telemetry: Sequence[IterationSample]) -> Profile | None:
         for stage in sample.stages:
             own.setdefault(stage.stage, stage)
         if sample.iteration_ns is not None:
-            spans_ns.setdefault(sample.iteration, sample.iteration_ns.typical)
+            spans_ns.setdefault(sample.iteration, sample.iteration_ns)
     ordered = sorted(stages)
     kept = [number for number in ordered if number >= WARM_UP_ITERATIONS] or ordered
     rows: dict[int, list[StageSample]] = {}

@@ -11,16 +11,13 @@ transfer's latency and rate applied to computation; two sizes measured give f.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from fractions import Fraction
 from math import ceil
 from statistics import median
 
-from planner.pipeline.periodic.shorten import with_micro_batches
-from planner.pipeline.problem import PipelineProblem, Stage, Transfer
-
-Quantity = Callable[[tuple[int, ...]], tuple[int, ...]]
+from planner.pipeline.periodic.shorten import with_micro_batches, with_values
+from planner.pipeline.problem import PipelineProblem
 
 MOST_GROWTH = 4
 """Micro-batches are not looked at beyond so many times as now."""
@@ -34,11 +31,13 @@ def typical_micro_batch(problem: PipelineProblem) -> PipelineProblem:
         mean = round(sum(values) / len(values))
         return (max(mean, int(any(values))),)
 
-    return _changed(problem, time, lambda values: (max(values),), 1)
+    return with_values(problem, 1, time, lambda values: (max(values),))
 
 
 def resized(one: PipelineProblem, ratio: Fraction, fixed_share: float) -> PipelineProblem:
     """A problem of one micro-batch with `ratio` times as many samples in it. Epilogues stay."""
+    if ratio == 1:
+        return one
     factor = fixed_share + (1 - fixed_share) * float(ratio)
 
     def time(values: tuple[int, ...]) -> tuple[int, ...]:
@@ -47,15 +46,14 @@ def resized(one: PipelineProblem, ratio: Fraction, fixed_share: float) -> Pipeli
     def size(values: tuple[int, ...]) -> tuple[int, ...]:
         return tuple(ceil(value * ratio) for value in values)
 
-    return _changed(one, time, size, one.micro_batches)
+    return with_values(one, one.micro_batches, time, size)
 
 
 def in_micro_batches(
     one: PipelineProblem, count: int, number: int, fixed_share: float
 ) -> PipelineProblem:
     """The batch of `count` micro-batches like `one`, in `number` of them. Epilogues stay."""
-    other = one if number == count else resized(one, Fraction(count, number), fixed_share)
-    return with_micro_batches(other, number)
+    return with_micro_batches(resized(one, Fraction(count, number), fixed_share), number)
 
 
 def numbers_for(micro_batches: int, micro_batch_size: int | None) -> list[int]:
@@ -77,31 +75,3 @@ def by_rule_of_thumb(micro_batches: int, stage_times_ns: Sequence[float]) -> int
     """What `RULE_OF_THUMB` comes to; the number itself where most stages take no time."""
     usual = median(stage_times_ns)
     return micro_batches * (ceil(max(stage_times_ns) / usual) if usual else 1)
-
-
-def _changed(
-    problem: PipelineProblem, time: Quantity, size: Quantity, micro_batches: int
-) -> PipelineProblem:
-    def stage(own: Stage) -> Stage:
-        return replace(
-            own,
-            forward_ns=time(own.forward_ns),
-            backward_input_ns=time(own.backward_input_ns),
-            backward_weight_ns=time(own.backward_weight_ns),
-            offload_ns=time(own.offload_ns),
-            reload_ns=time(own.reload_ns),
-            activation_bytes=size(own.activation_bytes),
-            weight_grad_bytes=size(own.weight_grad_bytes),
-            backward_workspace_bytes=size(own.backward_workspace_bytes),
-            offload_bytes=size(own.offload_bytes),
-        )
-
-    def hops(transfers: Iterable[Transfer]) -> tuple[Transfer, ...]:
-        return tuple(Transfer(time(hop.forward_ns), time(hop.backward_ns)) for hop in transfers)
-
-    return replace(
-        problem,
-        micro_batches=micro_batches,
-        stages=tuple(map(stage, problem.stages)),
-        transfers=hops(problem.transfers),
-    )

@@ -13,7 +13,7 @@ Per stage and quantity, in units of its own noise, two tests:
   estimate to differ by `DIFFERS` standard errors.
 
 Whatever is smaller than `LEAST_SHIFT` is no drift, however certain: it cannot make a plan that is
-worth a swap.
+worth a swap. Nor is what fewer than `LEAST_DRIFTED_SAMPLES` say.
 """
 
 from __future__ import annotations
@@ -128,12 +128,12 @@ def _drift(
     before = expected(problem, anchor, key)
     if before is None or estimate.samples < LEAST_DRIFTED_SAMPLES:
         return
-    recent = [series[i] for i in sorted(series) if i >= estimate.since]
-    moved = has_moved(before, estimate, significant)
-    if moved or (
+    if has_moved(before, estimate, significant) or (
         has_moved(before, estimate, DIFFERS)
         and estimate.samples >= CUSUM_SAMPLES
-        and drifts_up_or_down(recent, before, estimate.spread)
+        and drifts_up_or_down(
+            (series[i] for i in sorted(series) if i >= estimate.since), before, estimate.spread
+        )
     ):
         yield Drift(
             kind="memory_drift" if key[1] in MEMORY_DELTAS else "stage_time_drift",

@@ -18,6 +18,7 @@ from functools import cached_property
 from planner.errors import OrderError
 from planner.following.batch_sizes import (
     by_rule_of_thumb,
+    in_micro_batches,
     numbers_for,
     resized,
     typical_micro_batch,
@@ -225,8 +226,7 @@ class _Search:
 
     def _sized(self, number: int) -> PipelineProblem:
         """One of so many micro-batches."""
-        ratio = Fraction(self._count, number)
-        return resized(self._one, ratio, self._elasticity.fixed_share) if ratio != 1 else self._one
+        return resized(self._one, Fraction(self._count, number), self._elasticity.fixed_share)
 
     @cached_property
     def _baseline(self) -> Baseline:
@@ -237,7 +237,7 @@ class _Search:
             reason = f"{self._count * size} samples do not divide into {number} micro-batches."
             return Baseline(number, None, None, reason)
         size = self._size_at(number)
-        whole = with_micro_batches(self._sized(number), number)
+        whole = in_micro_batches(self._one, self._count, number, self._elasticity.fixed_share)
         if whole.operations > MOST_OPERATIONS:
             return Baseline(number, size, None, "Too many operations to be timed quickly.")
         quick = self._quick(whole, None)

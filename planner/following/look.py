@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from planner.following.state import Reason, RunState
+from planner.following.solve_records import Reason
+from planner.following.state import RunState
 from planner.following.telemetry import Sample
 from planner.pipeline.problem import PipelineProblem
 

@@ -13,7 +13,6 @@ from math import sqrt
 from statistics import median
 
 from planner.following.estimates import LEAST_SAMPLES, estimate, estimates_of
-from planner.following.state import Before
 from planner.following.telemetry import COMPUTE_TIMES, ITERATION_NS, PLAN_VERSION, Sample
 from planner.pipeline.problem import PipelineProblem
 
@@ -26,6 +25,13 @@ class Period:
     iteration_ns: float
     noise: float
     work_ns: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Before(Period):
+    """What ran before a version: the iterations under the `version` before it."""
+
+    version: int
 
 
 def period(

@@ -14,10 +14,10 @@ from itertools import accumulate
 from math import ceil
 from statistics import median
 
+from planner.following.telemetry import COMPUTE_TIMES, OFFLOAD_TIMES
 from planner.pipeline.problem import PipelineProblem, Stage
 
-_WORK = ("forward_ns", "backward_input_ns", "backward_weight_ns")
-_TIMES = (*_WORK, "offload_ns", "reload_ns")
+_TIMES = (*COMPUTE_TIMES, *OFFLOAD_TIMES)
 _SIZES = ("activation_bytes", "weight_grad_bytes", "offload_bytes")
 
 
@@ -170,7 +170,7 @@ class _Composition:
         each = [value / count for value, count in zip(values, counts, strict=True)]
         usual = median(each[1:-1]) if len(each) > 2 else min(each)
         for place, extra in ((0, self._layers.first_extra), (-1, self._layers.last_extra)):
-            if extra is not None and name in _WORK:
+            if extra is not None and name in COMPUTE_TIMES:
                 each[place] = values[place] / (counts[place] + extra)
             else:
                 each[place] = min(each[place], usual)

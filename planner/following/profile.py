@@ -14,13 +14,13 @@ from math import floor, sqrt
 from statistics import median
 
 from planner.following.estimates import Estimate, Estimates, Key
-from planner.following.telemetry import COMPUTE_TIMES, MEMORY_DELTAS, OFFLOAD_TIMES
+from planner.following.telemetry import COMPUTE_TIMES, MEMORY_DELTAS, OFFLOAD_TIMES, TRANSFER_TIMES
 from planner.pipeline.problem import LARGEST_VALUE, Device, PipelineProblem, Stage, Transfer
 from planner.pipeline.total_time import check_total_time
 
-FORWARD_DELTA, BACKWARD_DELTA = "forward_memory_delta_bytes", "backward_memory_delta_bytes"
+FORWARD_DELTA, BACKWARD_DELTA = MEMORY_DELTAS
 WEIGHT = "backward_weight_ns"
-FORWARD_TRANSFER, BACKWARD_TRANSFER = "transfer_forward_ns", "transfer_backward_ns"
+FORWARD_TRANSFER, BACKWARD_TRANSFER = TRANSFER_TIMES
 
 
 def fresh_problem(

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from planner.errors import OrderError
 from planner.pipeline.classic import placement as placements
 from planner.pipeline.classic.limited import memory_limited_starts
-from planner.pipeline.classic.rows import CHEAP_ROW, PIPE_OFFLOAD, schedules_named, shortage
+from planner.pipeline.classic.rows import CHEAP_ROW, PIPE_OFFLOAD, schedules_named
+from planner.pipeline.classic.shortage import shortage
 from planner.pipeline.feasibility.decide import sequential_schedule
 from planner.pipeline.names import FoundBy
 from planner.pipeline.objective import objective_ns

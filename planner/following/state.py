@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from enum import StrEnum
 from itertools import islice
-from typing import Any, Literal
+from typing import Any
 
 from planner.following.estimates import (
     Estimates,
     estimates_from_document,
     estimates_to_document,
 )
+from planner.following.measured import Before
 from planner.following.settings import FollowSettings
+from planner.following.solve_records import Reason, Setback, SolveInFlight
 from planner.following.telemetry import PLAN_VERSION, Sample
 from planner.following.versions import VersionRecord, VersionState
 from planner.pipeline.options import SolveOptions
@@ -25,65 +26,6 @@ MISSING_NAMED = 8
 """Of ranks that have not acknowledged a version, the first."""
 SETTLING = 2
 """Iterations after a swap that are not measured: allocators and links settle."""
-
-
-class Reason(StrEnum):
-    """Why a plan is looked for, and of a version: why it was published."""
-
-    FIRST = "first"
-    INTERVAL = "interval"
-    STAGE_TIME_DRIFT = "stage_time_drift"
-    MEMORY_DRIFT = "memory_drift"
-    LINK_BUSY = "link_busy"
-    MEMORY_LIMIT_CHANGE = "memory_limit_change"
-    SHAPE_CHANGE = "shape_change"
-    ROLLED_BACK = "rolled_back"
-    GIVEN = "given"
-
-
-SetbackKind = Literal["failed", "refused"]
-FIRST_REASONS = (Reason.FIRST, Reason.SHAPE_CHANGE)
-MEMORY_REASONS = (Reason.MEMORY_LIMIT_CHANGE, Reason.MEMORY_DRIFT)
-
-
-@dataclass(frozen=True, slots=True)
-class SolveInFlight:
-    """The one re-solve that a run may have: its number, and the profile that it is made for.
-
-    `start_version` is the running version whose orders it starts from and is compared with; None
-    where nothing of the shape runs. `restarts` counts how often in a row a newer profile has
-    replaced it.
-    """
-
-    number: int
-    reason: Reason
-    asked_at_iteration: int
-    profile: Estimates
-    start_version: int | None
-    restarts: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Setback:
-    """The last solve came to nothing, and so did those before it: `times` in a row in the same way.
-    While what is measured is still the `profile` that it was for, none is asked for before
-    iteration `until`."""
-
-    kind: SetbackKind
-    times: int
-    until: int
-    profile: Estimates
-
-
-@dataclass(frozen=True, slots=True)
-class Before:
-    """What ran before a version: the median iteration time, its relative standard error, and the
-    slowest device's computation in the same iterations (None where stages do not report it)."""
-
-    version: int
-    iteration_ns: float
-    noise: float
-    work_ns: float | None
 
 
 @dataclass(frozen=True)
@@ -196,7 +138,6 @@ class RunState:
 
     def to_document(self) -> dict[str, Any]:
         """The state as JSON but for `base`, which is stored once and for all."""
-        solving = self.solving
         return {
             "settings": self.settings.model_dump(),
             "versions": [version.to_document() for version in self.versions],
@@ -205,8 +146,8 @@ class RunState:
             "anchor": estimates_to_document(self.anchor),
             "memory_limits": _by_text(self.memory_limits),
             "limits_solved_for": _by_text(self.limits_solved_for),
-            "solving": solving and _solving_to_document(solving),
-            "setback": self.setback and _setback_to_document(self.setback),
+            "solving": self.solving and self.solving.to_document(),
+            "setback": self.setback and self.setback.to_document(),
             "solves": self.solves,
             "last_solve_iteration": self.last_solve_iteration,
             "cool_down_until": self.cool_down_until,
@@ -227,9 +168,8 @@ class RunState:
     @staticmethod
     def from_document(document: Mapping[str, Any], base: PipelineProblem) -> RunState:
         """The state that `to_document` wrote, of a run whose problem is `base`."""
-        solving, rolled_back_on = document["solving"], document["rolled_back_on"]
-        setback = document["setback"]
-        before = document["before"]
+        solving, setback = document["solving"], document["setback"]
+        before, rolled_back_on = document["before"], document["rolled_back_on"]
         return RunState(
             **{
                 **document,
@@ -239,8 +179,8 @@ class RunState:
                 "anchor": estimates_from_document(document["anchor"]),
                 "memory_limits": _by_stage(document["memory_limits"]),
                 "limits_solved_for": _by_stage(document["limits_solved_for"]),
-                "solving": solving and _solving_from_document(solving),
-                "setback": setback and _setback_from_document(setback),
+                "solving": solving and SolveInFlight.from_document(solving),
+                "setback": setback and Setback.from_document(setback),
                 "rolled_back_on": None
                 if rolled_back_on is None
                 else estimates_from_document(rolled_back_on),
@@ -322,29 +262,3 @@ def _by_text(limits: Mapping[int, int]) -> dict[str, int]:
 
 def _by_stage(limits: Mapping[str, int]) -> dict[int, int]:
     return {int(stage): limit for stage, limit in limits.items()}
-
-
-def _solving_to_document(solving: SolveInFlight) -> dict[str, Any]:
-    own = {name: getattr(solving, name) for name in solving.__slots__}
-    return {
-        **own,
-        "reason": solving.reason.value,
-        "profile": estimates_to_document(solving.profile),
-    }
-
-
-def _setback_to_document(setback: Setback) -> dict[str, Any]:
-    own = {name: getattr(setback, name) for name in setback.__slots__}
-    return {**own, "profile": estimates_to_document(setback.profile)}
-
-
-def _setback_from_document(document: Mapping[str, Any]) -> Setback:
-    return Setback(**{**document, "profile": estimates_from_document(document["profile"])})
-
-
-def _solving_from_document(document: Mapping[str, Any]) -> SolveInFlight:
-    own = {
-        "reason": Reason(document["reason"]),
-        "profile": estimates_from_document(document["profile"]),
-    }
-    return SolveInFlight(**{**document, **own})

@@ -6,30 +6,12 @@ and happens elsewhere; a step is medians of a window and a few comparisons.
 
 from __future__ import annotations
 
-from planner.following.look import (
-    Event,
-    Look,
-    NewVersion,
-    Outcome,
-    Solved,
-    SolvedState,
-    SolveWanted,
-)
-from planner.following.solving import look_for_more, take_result
+from planner.following.look import Look, Outcome
+from planner.following.results import take_result
+from planner.following.solving import look_for_more
 from planner.following.state import RunState
 from planner.following.swapping import follow_versions
 from planner.following.turn import Turn
-
-__all__ = [
-    "Event",
-    "Look",
-    "NewVersion",
-    "Outcome",
-    "SolveWanted",
-    "Solved",
-    "SolvedState",
-    "step",
-]
 
 
 def step(state: RunState, look: Look) -> Outcome:

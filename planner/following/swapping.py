@@ -8,10 +8,12 @@ and after the last acknowledgement, so that every rank learns of it before it ge
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 
 from planner.following.look import NewVersion
-from planner.following.measured import measured_gain, period
-from planner.following.state import MEMORY_REASONS, SETTLING, Before, Reason
+from planner.following.measured import Before, measured_gain, period
+from planner.following.solve_records import MEMORY_REASONS, Reason
+from planner.following.state import SETTLING
 from planner.following.telemetry import PLAN_VERSION
 from planner.following.turn import Turn
 from planner.following.versions import VersionRecord, VersionState
@@ -124,9 +126,7 @@ def _before(turn: Turn, older: int, apply_at: int) -> Before | None:
         turn.samples,
         lambda i: first <= i < apply_at and turn.state.counts(i),
     )
-    if found is None:
-        return None
-    return Before(older, found.iteration_ns, found.noise, found.work_ns)
+    return None if found is None else Before(**asdict(found), version=older)
 
 
 def _measure(turn: Turn) -> None:

@@ -15,6 +15,8 @@ from pydantic import BeforeValidator, Discriminator, Field, Tag, ValidationError
 
 from planner.documents import (
     LARGEST_VALUE,
+    ONE_NUMBER,
+    STATISTICS,
     WRITE_WHOLE,
     Document,
     FiniteNumber,
@@ -36,8 +38,6 @@ MEMORY_FIGURES = ("peak_memory_bytes", "memory_limit_bytes")
 SHARES = ("link_busy_share", "gpu_utilisation")
 ITERATION_NS, PLAN_VERSION = "iteration_ns", "plan_version"
 """What a sample has of its whole iteration."""
-
-STATISTICS, ONE_VALUE = "(statistics)", "(one number)"
 
 
 def _signed_whole(value: Any) -> Any:
@@ -77,11 +77,11 @@ class Statistics(Document):
 
 
 def _measure_tag(value: Any) -> str:
-    return STATISTICS if isinstance(value, dict | Statistics) else ONE_VALUE
+    return STATISTICS if isinstance(value, dict | Statistics) else ONE_NUMBER
 
 
 Measure = Annotated[
-    Annotated[WholeNumber, Tag(ONE_VALUE)] | Annotated[Statistics, Tag(STATISTICS)],
+    Annotated[WholeNumber, Tag(ONE_NUMBER)] | Annotated[Statistics, Tag(STATISTICS)],
     Discriminator(_measure_tag),
 ]
 """A time: whole nanoseconds, or statistics over the iteration's micro-batches."""
@@ -166,7 +166,7 @@ def read_telemetry(body: Mapping[str, Any], stages: int) -> list[Sample]:
             return _samples(TelemetryBatch.model_validate(body).iterations, stages, True)
         return _samples([IterationTelemetry.model_validate(body)], stages, False)
     except ValidationError as error:
-        raise _reported(error) from error
+        raise spec_error_from(error) from error
 
 
 def _samples(iterations: list[IterationTelemetry], stages: int, several: bool) -> list[Sample]:
@@ -209,10 +209,3 @@ def _values(own: IterationTelemetry, stage: StageTelemetry) -> Iterator[tuple[st
         value = getattr(own, name)
         if value is not None:
             yield name, value
-
-
-def _reported(error: ValidationError) -> SpecError:
-    """The first complaint, without the tags of the union of numbers and statistics."""
-    found = spec_error_from(error)
-    path = tuple(part for part in found.path if part not in (STATISTICS, ONE_VALUE))
-    return SpecError(path, found.message, found.remedy)

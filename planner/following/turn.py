@@ -10,7 +10,8 @@ from typing import Any
 from planner.following.estimates import Estimates, Key, estimates_of_series, series_of
 from planner.following.look import Event, Look, NewVersion, Outcome, SolveWanted
 from planner.following.profile import believed
-from planner.following.state import RunState, Setback, SetbackKind
+from planner.following.solve_records import Setback, SetbackKind
+from planner.following.state import RunState
 from planner.following.telemetry import Sample
 from planner.following.versions import VersionRecord
 
@@ -19,7 +20,8 @@ LONGEST_BACK_OFF = 16
 
 
 class Turn:
-    """What the parts of a step share. Estimates are made once, and only if they are asked for."""
+    """What the parts of a step share. What is made of the window is made once, and only if it is
+    asked for: after `follow_versions`, which may change the iteration that it begins at."""
 
     def __init__(self, state: RunState, look: Look) -> None:
         self.state = state
@@ -53,6 +55,18 @@ class Turn:
     def measured(self) -> Estimates:
         """All estimates of the window."""
         return estimates_of_series(self.series)
+
+    @cached_property
+    def reported_limits(self) -> Mapping[int, int]:
+        """The memory limit in bytes that each stage reported last in the window."""
+        newest: dict[int, tuple[int, int]] = {}
+        first = self.state.first_iteration or 0
+        for sample in self.samples:
+            limit = sample.values.get("memory_limit_bytes")
+            if limit is not None and sample.iteration >= first:
+                known = newest.get(sample.stage, (-1, 0))
+                newest[sample.stage] = max(known, (sample.iteration, int(limit)))
+        return {stage: limit for stage, (_, limit) in newest.items()}
 
     def change(self, **changes: Any) -> None:
         """Replace fields of the state."""

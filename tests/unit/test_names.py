@@ -16,7 +16,7 @@ from planner.cost.spec import read_cost_model
 from planner.diagnoses import names
 from planner.following.estimates import QUANTITIES
 from planner.following.shapes import Kind
-from planner.following.state import Reason
+from planner.following.solve_records import Reason
 from planner.following.versions import VersionState
 from planner.pipeline.bounds.lower_bounds import lower_bounds
 from planner.pipeline.classic import rows

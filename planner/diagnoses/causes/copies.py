@@ -49,7 +49,7 @@ def too_many_offloads(context: Context) -> Finding:
             ],
             needs=("problem", "schedule"),
         )
-    free = context.again(_with_copies(base, 0))
+    free = context.again(_with_free_copies(base))
     if free is None:
         return Finding(cause, State.POSSIBLE, "The plan's order could not be timed.", (), tools)
     share = 1 - free.schedule.makespan_ns / max(1, running.schedule.makespan_ns)
@@ -75,14 +75,15 @@ def too_many_offloads(context: Context) -> Finding:
 
 
 def has_no_offloads(context: Context) -> bool:
+    """Whether it is known that nothing is offloaded: the problem cannot, or the plan does not."""
     problem, ops = context.problem, context.request.ops
     if problem is not None and not problem.can_offload:
         return True
     return ops is not None and not any(op.op == "O" for op in ops)
 
 
-def _with_copies(problem: PipelineProblem, time_ns: int) -> PipelineProblem:
-    times = (time_ns,) * problem.micro_batches
+def _with_free_copies(problem: PipelineProblem) -> PipelineProblem:
+    times = (0,) * problem.micro_batches
     return replace(
         problem,
         stages=tuple(replace(s, offload_ns=times, reload_ns=times) for s in problem.stages),

@@ -27,10 +27,9 @@ OUTSIDE, NEARLY_NOTHING = 0.10, 0.05
 
 def clock_throttling(context: Context) -> Finding:
     """Times grow in the course of the run, as clocks come down with heat or power."""
-    cause, profile = Cause.CLOCK_THROTTLING, context.profile
+    cause = Cause.CLOCK_THROTTLING
     tools = (checks.CLOCKS, checks.LOCK_CLOCKS)
-    stages = {} if profile is None else profile.stages
-    grown = {s: own.heat_up for s, own in stages.items()}
+    grown = {s: own.heat_up for s, own in context.measured_stages.items()}
     known = {s: value for s, value in grown.items() if value is not None}
     lock = Advice(
         Remedy.LOCK_CLOCKS,
@@ -74,8 +73,7 @@ def clock_throttling(context: Context) -> Finding:
 
 def jitter(context: Context) -> Finding:
     """Iterations take differently long without a trend."""
-    cause, profile = Cause.JITTER, context.profile
-    times = [] if profile is None else profile.iterations_ns
+    cause, times = Cause.JITTER, context.iterations_ns
     detail = "Keep other processes off the nodes, pin processes to cores, lock clocks."
     if len(times) < FEWEST_ITERATIONS:
         unknown = f"It takes iteration_ns of {FEWEST_ITERATIONS} iterations."
@@ -118,9 +116,8 @@ def jitter(context: Context) -> Finding:
 
 def time_outside_the_pipeline(context: Context) -> Finding:
     """The iteration takes longer than its operations: data, optimizer, logging, checkpoints."""
-    cause, profile = Cause.TIME_OUTSIDE_THE_PIPELINE, context.profile
+    cause, times = Cause.TIME_OUTSIDE_THE_PIPELINE, context.iterations_ns
     detail = "Load data ahead in other processes, checkpoint asynchronously, log less."
-    times = [] if profile is None else profile.iterations_ns
     running = context.running if times and context.request.ops else None
     if running is None:
         why = context.why_not(needs_fit=False) or "It takes `schedule` and iteration_ns."

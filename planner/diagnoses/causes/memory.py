@@ -140,18 +140,16 @@ def _device(context: Context, stage: int) -> int:
 
 def _peak_shares(context: Context) -> dict[int, float]:
     """Measured peak over limit by stage, where both are known."""
-    stages = {} if context.profile is None else context.profile.stages
     return {
         s: own.peak_memory_bytes / own.memory_limit_bytes
-        for s, own in stages.items()
+        for s, own in context.measured_stages.items()
         if own.peak_memory_bytes is not None and own.memory_limit_bytes
     }
 
 
 def _measured_peaks(context: Context) -> Iterator[Evidence]:
-    stages = {} if context.profile is None else context.profile.stages
     for stage, share in _peak_shares(context).items():
-        own = stages[stage]
+        own = context.measured_stages[stage]
         yield Evidence(
             f"measured peak of stage {stage}",
             own.peak_memory_bytes or 0,

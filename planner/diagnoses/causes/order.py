@@ -18,6 +18,7 @@ from planner.pipeline.verify import operation_violations
 ORDER_FIELDS = ("orders", "problem", "schedule")
 COMPUTE_KINDS = frozenset("FBIW")
 LOST_AFTER = 2
+NO_DURATION = "A hang has no duration to predict."
 HANGS = (checks.STACKS, checks.FLIGHT_RECORDER)
 TORCH_SOURCE = "PyTorch's pipeline runtime, 2.12 to 2.14; planner.export.torch_csv.check."
 
@@ -100,8 +101,7 @@ def receive_order_mismatch(context: Context) -> Finding:
     rule = "NCCL matches sends and receives of a pair of ranks in order."
     source = "NCCL's manual on point-to-point communication; PyTorch issue 172668."
     detail = "Post receives in the order of the sends, or each pair of stages on a communicator."
-    unknown = "A hang has no duration to predict."
-    advice = [Advice(Remedy.CHANGE_ORDER, detail, unknown=unknown)]
+    advice = [Advice(Remedy.CHANGE_ORDER, detail, unknown=NO_DURATION)]
     if orders is None:
         return Finding(
             cause,
@@ -190,7 +190,7 @@ def ranks_on_different_versions(context: Context) -> Finding:
     cause, versions = Cause.RANKS_ON_DIFFERENT_VERSIONS, context.request.plan_versions
     rule = "A version applies only once every rank has acknowledged it."
     detail = "Restart the step with one version on all ranks."
-    advice = [Advice(Remedy.ALIGN_VERSIONS, detail, unknown="A hang has no duration to predict.")]
+    advice = [Advice(Remedy.ALIGN_VERSIONS, detail, unknown=NO_DURATION)]
     if not versions:
         return Finding(
             cause,
@@ -229,8 +229,7 @@ def rank_lost(context: Context) -> Finding:
     cause, profile = Cause.RANK_LOST, context.profile
     tools = (checks.STACKS, checks.RANK_LOG)
     detail = "Restart it from the last checkpoint; without the node, plan for fewer devices."
-    unknown = "A hang has no duration to predict."
-    advice = [Advice(Remedy.RESTART_RANK, detail, unknown=unknown)]
+    advice = [Advice(Remedy.RESTART_RANK, detail, unknown=NO_DURATION)]
     rule, source = "A stage that is alive reports every iteration.", "Rule of this service."
     if profile is None or profile.iterations < LOST_AFTER:
         return Finding(

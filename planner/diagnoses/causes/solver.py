@@ -177,11 +177,8 @@ def time_limit_too_short(context: Context) -> Finding:
 
 def gap_asked_too_small(context: Context) -> Finding:
     """The plan is as good as done; what takes long is proving it."""
-    cause, solve, options = (
-        Cause.GAP_ASKED_TOO_SMALL,
-        context.request.solve,
-        (context.request.options),
-    )
+    cause = Cause.GAP_ASKED_TOO_SMALL
+    solve, options = context.request.solve, context.request.options
     detail = "Accept the gap that there is: the solve then ends at once."
     gap, asked = None if solve is None else solve.gap, 0.0 if options is None else options.mip_gap
     unknown = "It takes `solve.gap`."

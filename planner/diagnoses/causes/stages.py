@@ -17,7 +17,7 @@ from planner.diagnoses.finding import (
     speaks,
     state_of,
 )
-from planner.diagnoses.measured import slowdown
+from planner.diagnoses.measured import planned_compute_ns, slowdown
 from planner.diagnoses.names import Cause, Remedy, Speaks, State, Unit
 from planner.pipeline.problem import PipelineProblem, Stage
 
@@ -172,21 +172,18 @@ def profile_differs_from_plan(context: Context) -> Finding:
 def planned_work(problem: PipelineProblem) -> dict[int, float]:
     """Planned computation of a micro-batch by device."""
     return {
-        d: sum(_planned_ns(problem.stages[s]) for s in stages)
+        d: sum(planned_compute_ns(problem.stages[s]) for s in stages)
         for d, stages in enumerate(problem.stages_of_device)
         if stages
     }
 
 
-def _planned_ns(stage: Stage) -> float:
-    return (
-        fmean(stage.forward_ns) + fmean(stage.backward_input_ns) + fmean(stage.backward_weight_ns)
-    )
-
-
 def _compute_by_stage(context: Context) -> dict[int, float]:
-    stages = {} if context.profile is None else context.profile.stages
-    return {s: time for s, own in stages.items() if (time := own.compute_ns) is not None}
+    return {
+        s: time_ns
+        for s, own in context.measured_stages.items()
+        if (time_ns := own.compute_ns) is not None
+    }
 
 
 def compared_stages(context: Context) -> dict[int, float]:

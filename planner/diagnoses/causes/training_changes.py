@@ -8,7 +8,7 @@ from typing import Any
 from planner.cost.build import CostModel
 from planner.cost.step import step_of
 from planner.cost.training import read_training
-from planner.diagnoses.finding import Advice, Effect
+from planner.diagnoses.finding import Advice, Effect, iteration_effect
 from planner.diagnoses.names import Remedy, Unit
 from planner.diagnoses.request import Described
 from planner.errors import SpecError
@@ -60,10 +60,10 @@ def _step_time(costs: CostModel, changed: Mapping[str, Any]) -> Effect | None:
         )
     except SpecError:
         return None
-    return Effect("iteration_ns", Unit.NS, step_ns(costs), step_ns(other), BASIS)
+    return iteration_effect(_step_ns(costs), _step_ns(other), BASIS)
 
 
-def step_ns(costs: CostModel) -> int:
+def _step_ns(costs: CostModel) -> int:
     """The closed form of a step."""
     placement = estimated_placement(costs)
     return step_of(costs, placement.chunks, costs.layers_per_stage(placement)).time.total_ns

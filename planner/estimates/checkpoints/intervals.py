@@ -21,7 +21,7 @@ restart dumps, Future Generation Computer Systems 22(3), 2006. All times here ar
 
 from __future__ import annotations
 
-from math import exp, expm1, inf, sqrt
+from math import exp, sqrt
 
 LARGEST_EXPONENT = 700.0
 """e to more than this is no number any more: nothing gets done."""
@@ -50,12 +50,3 @@ def best_s(cost_s: float, mtbf_s: float) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if (1 - middle) * exp(middle + cost) > 1 else (low, middle)
     return low * mtbf_s
-
-
-def expected_s(work_s: float, cost_s: float, mtbf_s: float, restart_s: float) -> float:
-    """E(T): the mean time for `work_s` of work and a checkpoint; infinite where failures come so
-    often that nothing gets done."""
-    exponents = (restart_s / mtbf_s, (work_s + cost_s) / mtbf_s)
-    if sum(exponents) > LARGEST_EXPONENT:
-        return inf
-    return mtbf_s * exp(exponents[0]) * expm1(exponents[1])

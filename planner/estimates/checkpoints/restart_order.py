@@ -36,7 +36,8 @@ def restart_document(costs: CostModel) -> dict[str, Any]:
     """Whether a rolling restart keeps the state, what comes before it, and its steps."""
     degrees, stage = costs.training.degrees, costs.training.zero_stage
     alone = _held_alone(degrees, stage)
-    lone_nodes = [node for node in _nodes(costs) if not node["stages_kept_elsewhere"]]
+    nodes = _nodes(costs)
+    lone_nodes = [node for node in nodes if not node["stages_kept_elsewhere"]]
     possible = degrees.data > 1
     return {
         "possible": possible,
@@ -47,8 +48,8 @@ def restart_document(costs: CostModel) -> dict[str, Any]:
         if possible
         else [],
         "not_down_together": _apart(degrees, alone),
-        "nodes": _nodes(costs)[:MOST_STEPS],
-        "nodes_rule": f"{len(lone_nodes)} of {nodes_in_use(costs)} nodes hold all replicas of a "
+        "nodes": nodes[:MOST_STEPS],
+        "nodes_rule": f"{len(lone_nodes)} of {len(nodes)} nodes hold all replicas of a "
         "stage: such a node may only be restarted once its state is written elsewhere; of the "
         "others one at a time.",
         "communicators": _communicators(degrees),

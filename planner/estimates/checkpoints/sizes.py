@@ -110,8 +110,12 @@ def host_gpu_rate(costs: CostModel) -> float:
 
 def node_bytes(costs: CostModel, sizes: Sizes) -> int:
     """The most that a node's GPUs hold of a checkpoint."""
-    gpus = min(costs.cluster.gpus_per_node, costs.training.degrees.gpus)
-    return gpus * sizes.gpu_bytes
+    return _node_gpus(costs) * sizes.gpu_bytes
+
+
+def _node_gpus(costs: CostModel) -> int:
+    """GPUs of the training on a node, the most."""
+    return min(costs.cluster.gpus_per_node, costs.training.degrees.gpus)
 
 
 def fast_node_rate(costs: CostModel, request: CheckpointsRequest) -> float:
@@ -121,8 +125,7 @@ def fast_node_rate(costs: CostModel, request: CheckpointsRequest) -> float:
     """
     if request.fast_bytes_per_s_per_node is not None:
         return request.fast_bytes_per_s_per_node
-    gpus = min(costs.cluster.gpus_per_node, costs.training.degrees.gpus)
-    copied = gpus * host_gpu_rate(costs)
+    copied = _node_gpus(costs) * host_gpu_rate(costs)
     if request.fast_storage == "host_memory":
         return copied
     ssd = costs.cluster.host_tiers.ssd

@@ -7,7 +7,7 @@ from planner.diagnoses.diagnose import CAUSES_OF
 from planner.diagnoses.given import is_given
 from planner.diagnoses.names import Cause, Symptom
 from planner.diagnoses.request import Described, DiagnosisRequest, SolveObservation
-from planner.diagnoses.telemetry import IterationSample, StageSample, Statistic
+from planner.diagnoses.telemetry import IterationSample, StageSample
 from planner.pipeline.documents import read_problem
 from tests.unit.diagnoses.cases import (
     Body,
@@ -156,9 +156,7 @@ def test_every_need_is_a_field_of_a_request() -> None:
         plan_versions=(1,),
         described=Described(read_cost_model("GPT-2", "1xA100-40GB", {"micro_batches": 1}), {}),
         solve=SolveObservation(1.0, 0.5),
-        telemetry=(
-            IterationSample(1, (StageSample(0, *(Statistic(1),) * 5, 1, 1, 1.0),), Statistic(1)),
-        ),
+        telemetry=(IterationSample(1, (StageSample(0, *(1,) * 5, 1, 1, 1.0),), 1),),
     )
     needed = {need for own in answer(list(Symptom))["causes"] for need in own["needs"]}
     assert {need for need in needed if not is_given(whole, need)} == known

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 
 from planner.following import quick
 from planner.following.quick import quick_schedule
-from planner.pipeline.classic.rows import schedules_named, shortage
+from planner.pipeline.classic.rows import schedules_named
+from planner.pipeline.classic.shortage import shortage
 from planner.pipeline.feasibility.decide import find_infeasibility
 from planner.pipeline.objective import objective_ns
 from planner.pipeline.problem import PipelineProblem

@@ -9,17 +9,10 @@ import pytest
 
 from planner.errors import SpecError
 from planner.following.estimates import estimates_of
+from planner.following.measured import Before
 from planner.following.settings import FollowSettings, read_follow
-from planner.following.state import (
-    Before,
-    Reason,
-    RunState,
-    Setback,
-    SolveInFlight,
-    changed,
-    new_run,
-    same_shape,
-)
+from planner.following.solve_records import Reason, Setback, SolveInFlight
+from planner.following.state import RunState, changed, new_run, same_shape
 from planner.following.versions import VersionRecord, VersionState
 from tests.unit.following.runs import SETTINGS, problem, samples
 
@@ -47,7 +40,7 @@ def full() -> RunState:
         rolled_back_on=profile,
         busy_links=frozenset({2, 0}),
         ever_acked=True,
-        before=Before(1, 1e6, 0.01, None),
+        before=Before(1e6, 0.01, None, version=1),
         limits_changed=True,
     )
 

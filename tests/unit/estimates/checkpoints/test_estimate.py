@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from planner.errors import SpecError
 from planner.estimates.checkpoints.estimate import estimate_checkpoints
-from planner.estimates.checkpoints.intervals import expected_s, young_s
+from planner.estimates.checkpoints.intervals import young_s
+from tests.unit.estimates.checkpoints.daly import expected_s
 
 LLAMA: dict[str, Any] = {
     "model": "Llama-3-70B",

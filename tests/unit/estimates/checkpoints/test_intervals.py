@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.estimates.checkpoints.intervals import best_s, daly_s, expected_s, young_s
+from planner.estimates.checkpoints.intervals import best_s, daly_s, young_s
+from tests.unit.estimates.checkpoints.daly import expected_s
 from tests.unit.estimates.checkpoints.simulated import Simulated
 
 costs = st.floats(1e-3, 1e4)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.estimates.checkpoints.intervals import best_s, expected_s
+from planner.estimates.checkpoints.intervals import best_s
 from planner.estimates.checkpoints.two_levels import (
     Levels,
     best_levels,
@@ -17,6 +17,7 @@ from planner.estimates.checkpoints.two_levels import (
     golden_maximum,
     useful_share,
 )
+from tests.unit.estimates.checkpoints.daly import expected_s
 from tests.unit.estimates.checkpoints.simulated import Simulated
 
 LEVELS = Levels(
