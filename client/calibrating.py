@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
@@ -15,8 +14,8 @@ from client.connecting import connect
 from client.figures import percent
 from client.library.requests import Call, Document
 from client.library.service import new_key
-from client.options import server_option
-from client.printing import print_lines, print_table, print_title
+from client.options import json_option, server_option
+from client.printing import print_json, print_lines, print_table, print_title
 from client.solving import terminal
 from client.tables import Column, Row, plain_table, texts
 
@@ -30,8 +29,6 @@ FACTORS = {
 GROUPS = {"stage_times": "stage times", "transfers": "transfers", "offloads": "offloads"}
 BASES = {"left_out": "of runs left out of the fit", "in_sample": "of the fitted run itself"}
 
-_json_option = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
-
 
 @click.group("calibrations")
 def calibrations_command() -> None:
@@ -40,14 +37,14 @@ def calibrations_command() -> None:
 
 @calibrations_command.command("list")
 @click.argument("gpu", required=False)
-@_json_option
+@json_option
 @server_option
 def list_command(gpu: str | None, as_json: bool, server: str) -> None:
     """List the newest calibration of each kind of GPU, or all versions of GPU."""
     path = PATH if gpu is None else f"{PATH}/{quote(gpu, safe='')}"
     answer = _ask(server, Call("GET", path))
     if as_json:
-        _print_json(answer)
+        print_json(answer)
         return
     items = answer["calibrations" if gpu is None else "versions"]
     console = terminal()
@@ -60,7 +57,7 @@ def list_command(gpu: str | None, as_json: bool, server: str) -> None:
 @calibrations_command.command("show")
 @click.argument("gpu")
 @click.argument("version", type=click.IntRange(1), required=False)
-@_json_option
+@json_option
 @server_option
 def show_command(gpu: str, version: int | None, as_json: bool, server: str) -> None:
     """Show a VERSION of GPU's calibration, by default the newest."""
@@ -76,7 +73,7 @@ def show_command(gpu: str, version: int | None, as_json: bool, server: str) -> N
 @click.option("--gpu", help="The kind of GPU, if the runs are on several.")
 @click.option("--run", "runs", multiple=True, metavar="ID", help="Only these runs; repeat it.")
 @click.option("--dry-run", is_flag=True, help="Fit, and keep nothing.")
-@_json_option
+@json_option
 @server_option
 def fit_command(
     gpu: str | None, runs: Sequence[str], dry_run: bool, as_json: bool, server: str
@@ -99,13 +96,9 @@ def _ask(server: str, call: Call) -> Document:
 
 def _show(answer: Row, as_json: bool) -> None:
     if as_json:
-        _print_json(answer)
+        print_json(answer)
     else:
         print_calibration(terminal(), answer)
-
-
-def _print_json(answer: Mapping[str, Any]) -> None:
-    click.echo(json.dumps(answer, indent=1))
 
 
 def _table(items: Sequence[Row], width: int) -> Table:

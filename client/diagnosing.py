@@ -16,9 +16,9 @@ from client.documents import read_document
 from client.errors import InputError
 from client.figures import milliseconds, percent, size
 from client.library.requests import Call
-from client.options import output_option, server_option
+from client.options import json_option, output_option, server_option
 from client.output import check_output, write_result
-from client.printing import print_lines, print_title
+from client.printing import print_json, print_lines, print_title
 from client.solving import terminal
 
 DIAGNOSES_PATH = "/v1/diagnoses"
@@ -56,7 +56,7 @@ MARKS = {"supported": "+", "possible": "?", "ruled_out": "-"}
     help="What runs report: `iterations` in JSON, or an iteration a line in a .jsonl file.",
 )
 @click.option("--all", "shows_all", is_flag=True, help="Show causes that are ruled out as well.")
-@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON instead.")
+@json_option
 @output_option("Write the answer here as JSON.")
 @server_option
 def diagnose_command(
@@ -81,7 +81,7 @@ def diagnose_command(
     if output is not None:
         write_result(output, answer)
     if as_json:
-        click.echo(json.dumps(answer, indent=1))
+        print_json(answer)
     else:
         render_diagnosis(terminal(), answer, shows_all=shows_all)
 

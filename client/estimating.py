@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -23,7 +22,7 @@ from client.estimates.scaling import render_scaling
 from client.estimates.step_time import render_step_time
 from client.options import output_option, server_option
 from client.output import check_output, write_result
-from client.printing import print_lines
+from client.printing import print_json, print_lines
 from client.solving import terminal
 
 RENDERERS: Mapping[str, Callable[[Console, Mapping[str, Any]], None]] = {
@@ -81,7 +80,7 @@ def estimate_command(
     if output is not None:
         write_result(output, answers)
     if as_json:
-        click.echo(json.dumps(answers, indent=1))
+        print_json(answers)
     else:
         render_estimates(terminal(), answers, with_assumptions=assumptions)
     fits = answers.get("memory", {}).get("fits", True)

@@ -54,8 +54,11 @@ def _module(place: str, target: str) -> ModuleType:
     except ClientError:
         raise
     except Exception as error:
-        words = f"cannot be imported: {type(error).__name__}: {' '.join(str(error).split())[:200]}."
-        raise InputError(target, words, "Run it with python to see what it lacks.") from error
+        raise InputError(
+            target,
+            f"cannot be imported: {_in_words(error)}.",
+            "Run it with python to see what it lacks.",
+        ) from error
     return module
 
 
@@ -66,5 +69,9 @@ def called(target: str, factory: Callable[[], Any], remedy: str) -> Any:
     except ClientError:
         raise
     except Exception as error:
-        words = " ".join(str(error).split())[:200]
-        raise InputError(target, f"raised {type(error).__name__}: {words}", remedy) from error
+        raise InputError(target, f"raised {_in_words(error)}", remedy) from error
+
+
+def _in_words(error: Exception) -> str:
+    """Its class and the beginning of its message, on one line."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"

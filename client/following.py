@@ -19,22 +19,20 @@ from client.following_tables import (
     proposal_lines,
     run_table,
 )
+from client.library.following import LOST_SERVICE_AFTER_S
 from client.library.requests import Document
 from client.library.run_views import RunView
 from client.library.runs import Runs
-from client.options import CommandT, server_option
-from client.printing import print_lines, print_table
+from client.options import CommandT, json_option, server_option
+from client.printing import print_json, print_lines, print_table
 from client.solving import terminal
 
 LOOK_EVERY_S = 1.0
-LOST_SERVICE_AFTER_S = 30.0
-
-_json_option = click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 
 
 def _reading(command: CommandT) -> CommandT:
     """`--json`, `--server` and `--api-key-file`."""
-    return _json_option(server_option(command))
+    return json_option(server_option(command))
 
 
 @click.group("runs")
@@ -51,7 +49,7 @@ def list_command(state: str | None, limit: int, as_json: bool, server: str) -> N
     with connect(server) as service:
         runs = [run.document for run in Runs(service.ask).list(limit=limit, state=state)]
     if as_json:
-        _print_json({"runs": runs})
+        print_json({"runs": runs})
         return
     console = terminal()
     if runs:
@@ -68,7 +66,7 @@ def show_command(run_id: str, as_json: bool, server: str) -> None:
     with connect(server) as service:
         run = Runs(service.ask).get(run_id).document
     if as_json:
-        _print_json(run)
+        print_json(run)
     else:
         print_run(terminal(), run)
 
@@ -99,7 +97,7 @@ def plan_command(run_id: str, version: int | None, as_json: bool, server: str) -
         click.echo(f"run {run_id}: no plan yet", err=True)
         raise SystemExit(EXIT_NO_PLAN)
     if as_json:
-        _print_json(plan.document)
+        print_json(plan.document)
     else:
         print_lines(terminal(), plan_lines(plan.document))
 
@@ -127,7 +125,8 @@ def proposals_command(run_id: str, as_json: bool, server: str) -> None:
 def watch_command(run_id: str, as_json: bool, server: str) -> None:
     """Show what happens to a run until it is stopped."""
     console = terminal()
-    seen = 0
+    # They are numbered from 0.
+    seen = -1
     with connect(server) as service:
         runs = Runs(service.ask)
         while True:
@@ -165,10 +164,6 @@ def _show_answer(
     with connect(server) as service:
         answer = ask(Runs(service.ask))
     if as_json:
-        _print_json(answer)
+        print_json(answer)
     else:
         print_lines(terminal(), lines(answer))
-
-
-def _print_json(document: Mapping[str, Any]) -> None:
-    click.echo(json.dumps(document, indent=1))

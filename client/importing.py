@@ -19,6 +19,7 @@ from client.importers.megatron_arguments import from_megatron_args
 from client.importers.megatron_timers import from_megatron_timers
 from client.importers.slurm_topology import from_slurm_topology
 from client.output import check_output, write_result
+from client.printing import print_json
 
 _OUTPUT = click.Path(dir_okay=False, readable=False, path_type=Path)
 _FILE = click.Path(dir_okay=False, path_type=Path)
@@ -61,7 +62,7 @@ def import_command(
     for note in imported.notes:
         click.echo(f"note: {note}", err=True)
     if output is None:
-        click.echo(json.dumps(imported.document, indent=1))
+        print_json(imported.document)
         return
     write_result(output, imported.document)
     click.echo(f"imported file: {output}", err=True)

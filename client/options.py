@@ -28,6 +28,9 @@ class FiniteFloatRange(click.FloatRange):
         return number
 
 
+json_option = click.option(
+    "--json", "as_json", is_flag=True, help="Print the answer as JSON instead."
+)
 _server_option = click.option(
     "--server",
     envvar="LOADMASTER_SERVER",

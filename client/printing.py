@@ -1,9 +1,12 @@
-"""Lines and tables in the terminal, which has the width that it has."""
+"""Lines, tables and JSON in the terminal, which has the width that it has."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
 
+import click
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -12,6 +15,11 @@ from rich.text import Text
 def print_title(console: Console, title: str) -> None:
     """The one line that says most."""
     console.print(Text(title, style="bold"))
+
+
+def print_json(document: Mapping[str, Any]) -> None:
+    """A document as JSON, whatever the width of the terminal."""
+    click.echo(json.dumps(document, indent=1))
 
 
 def print_table(console: Console, table: Table) -> None:

@@ -25,9 +25,9 @@ def runs(limit: int, filters: Mapping[str, str], cursor: str | None) -> Call:
     return Call("GET", RUNS_PATH, params)
 
 
-def run(run_id: str, *, etag: str | None = None) -> Call:
-    """How a run stands; with an `etag` only where it differs from what is known."""
-    return Call("GET", _path(run_id), headers={} if etag is None else {"If-None-Match": etag})
+def run(run_id: str) -> Call:
+    """How a run stands."""
+    return Call("GET", _path(run_id))
 
 
 def change(run_id: str, changes: Mapping[str, Any]) -> Call:

@@ -13,17 +13,7 @@ ranks at once.
 Needs PyTorch and the client. See docs/following-a-run.md.
 """
 
-from client.torch_following.agreement import Agreement
 from client.torch_following.pipeline import FollowingPipeline
-from client.torch_following.starting import StartingPlan, first_plan, schedule_of, share_run
-from client.torch_following.timing import timer_for
+from client.torch_following.starting import StartingPlan, first_plan, share_run
 
-__all__ = [
-    "Agreement",
-    "FollowingPipeline",
-    "StartingPlan",
-    "first_plan",
-    "schedule_of",
-    "share_run",
-    "timer_for",
-]
+__all__ = ["FollowingPipeline", "StartingPlan", "first_plan", "share_run"]

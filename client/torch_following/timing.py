@@ -14,6 +14,8 @@ from client.torch_runner.schedule import Action
 
 Key = tuple[int, str]
 """A stage, and F, I, W, B, O, R or the loss."""
+MOST_PENDING = 3
+"""Iterations that a device may be behind the host before one is left out."""
 
 
 class Iteration:
@@ -80,8 +82,9 @@ class ClockTimer:
 class EventTimer:
     """By events on the computing stream of a CUDA device, read once they have passed.
 
-    O and R copy on streams of their own and are not noted. An iteration that is not over on the
-    device when two more have begun is left out: the host never waits. No GPU has run this yet.
+    O and R copy on streams of their own and are not noted. An iteration that the device has not
+    finished when the host is through `MOST_PENDING` more is left out: the host never waits. No GPU
+    has run this yet.
     """
 
     def __init__(self, event: Callable[[], Any] | None = None) -> None:
@@ -101,7 +104,7 @@ class EventTimer:
         self._running.end = self._recorded()
         self._pending.append(self._running)
         self._running = None
-        while len(self._pending) > 3:
+        if len(self._pending) > MOST_PENDING:
             self._pending.popleft()
 
     @contextmanager

@@ -65,9 +65,8 @@ class Mixing(TorchFunctionMode):  # type: ignore[misc]
         args, kwargs = tree_map(self._taken, (args, kwargs))
         if func is ATTENTION:
             return _attend(*args, **kwargs)
-        if func in PRODUCTS and args[0].ndim == args[1].ndim > 3:
-            parts = _common_parts(args)
-            return _on_parts(torch.matmul, args, [parts, parts], parts)
+        if func in PRODUCTS and "out" not in kwargs:
+            return _multiply(*args, **kwargs)
         return func(*args, **kwargs)
 
     def _taken(self, value: Any) -> Any:
@@ -112,6 +111,15 @@ def _attend(
         return ATTENTION(*local[:3], mask, *others, **settings)
 
     return _on_parts(attend, tensors, placements, parts)
+
+
+def _multiply(input: DTensor, other: DTensor) -> DTensor:  # noqa: A002
+    """A device multiplies the matrices of its batch and heads, where there are both. Arguments are
+    named as `torch.matmul`'s."""
+    if not input.ndim == other.ndim > 3:
+        return torch.matmul(input, other)
+    parts = _common_parts((input, other))
+    return _on_parts(torch.matmul, (input, other), [parts, parts], parts)
 
 
 def _common_parts(tensors: Sequence[DTensor]) -> list[Placement]:

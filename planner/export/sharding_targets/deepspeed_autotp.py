@@ -21,7 +21,7 @@ from planner.export.sharding_targets.tensor_parallel import LinearSplit, linear_
 def write(_: Document, source: Source) -> str:
     """The section; the layers that DeepSpeed cannot split as planned are in it as `skip`."""
     plan = sharded(source)
-    splits = linear_splits(plan, _allows, fixed_heads=plan.fixed_heads)
+    splits = linear_splits(plan, _allows)
     specs = [
         {"patterns": [_pattern(path) for path in own.paths], **_partition(splits.get(own.name))}
         for own in plan.modules

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from planner.export.sharding_targets.columns import Parts, Program, kept_columns, module_of
 from planner.export.sharding_targets.modules import ShardedGraph, SplitOperator
+from planner.sharding.operators.rule import Degrees
 
 Allows = Callable[[SplitOperator, Parts], bool]
 
@@ -22,21 +24,18 @@ class LinearSplit:
     parts: Parts = ()
 
 
-def linear_splits(
-    plan: ShardedGraph, allows: Allows, *, fixed_heads: bool = False
-) -> Mapping[str, LinearSplit]:
+def linear_splits(plan: ShardedGraph, allows: Allows) -> Mapping[str, LinearSplit]:
     """By name, the linear layers of a plan that a framework can split among all devices.
 
     `allows` says whether it can give each device its columns of these parts. Calls of one module,
     and modules with one weight, can only be split alike.
     """
-    shared = {own.name: own for own in plan.modules if _is_shared(plan, own)}
+    shared = _shared(plan)
     found: dict[str, LinearSplit] = {}
-    program = Program(
-        plan.graph, plan.devices, "groups" if plan.is_transformer else None, fixed_heads
-    )
+    packing = "groups" if plan.is_transformer else None
+    program = Program(plan.graph, plan.devices, packing, plan.fixed_heads)
     for layer in dict.fromkeys(own.layer for own in plan.operators):
-        here = {own.operator.name: own for own in shared.values() if own.layer in (layer, None)}
+        here = {own.operator.name: own for own in shared if own.layer in (layer, None)}
         columns = {name for name, own in here.items() if own.strategy.degrees.column > 1}
         kept = kept_columns(program, columns, here.keys() - columns, _by_name(allows, here))
         for name, own in here.items():
@@ -54,18 +53,23 @@ def _by_name(allows: Allows, known: Mapping[str, SplitOperator]) -> Callable[[st
     return lambda name, parts: allows(known[name], parts)
 
 
-def _is_shared(plan: ShardedGraph, own: SplitOperator) -> bool:
-    """Whether all devices share a linear layer, in all its calls alike, and its weight is its
-    own."""
-    if own.operator.kind != "linear" or plan.devices == 1:
-        return False
-    degrees, name = own.strategy.degrees, module_of(own.operator.name)
-    calls = [other for other in plan.operators if module_of(other.operator.name) == name]
-    return (
-        plan.devices in (degrees.row, degrees.column)
-        and all(o.strategy.degrees == degrees for o in calls if o.layer == own.layer)
-        and name not in _with_others_weights(plan)
-    )
+def _shared(plan: ShardedGraph) -> list[SplitOperator]:
+    """The linear layers that all devices share, in all their calls alike, and whose weights are
+    their own."""
+    if plan.devices == 1:
+        return []
+    degrees: defaultdict[tuple[str | None, str], set[Degrees]] = defaultdict(set)
+    for own in plan.operators:
+        degrees[own.layer, module_of(own.operator.name)].add(own.strategy.degrees)
+    tied = _with_others_weights(plan)
+    return [
+        own
+        for own in plan.modules
+        if own.operator.kind == "linear"
+        and plan.devices in (own.strategy.degrees.row, own.strategy.degrees.column)
+        and len(degrees[own.layer, module_of(own.operator.name)]) == 1
+        and module_of(own.operator.name) not in tied
+    ]
 
 
 def _with_others_weights(plan: ShardedGraph) -> frozenset[str]:

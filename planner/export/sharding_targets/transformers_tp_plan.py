@@ -22,7 +22,7 @@ GATHERED = "its output is gathered and every rank takes its part of it again."
 def write(_: Document, source: Source) -> str:
     """`tp_plan` is for `from_pretrained(..., tp_plan=...)`."""
     plan = sharded(source)
-    splits = linear_splits(plan, _allows, fixed_heads=plan.fixed_heads)
+    splits = linear_splits(plan, _allows)
     document = {
         "plan": source.job_id,
         "written_for": TRANSFORMERS_TP_PLAN.written_for,

@@ -14,7 +14,7 @@ KINDS = get_args(OpKind)
 
 
 def read_operations(documents: Iterable[Any], problem: PipelineProblem) -> list[TimedOp]:
-    """They in the document's order. Raises `WrongSchedule` at the first that is none, which names
+    """In the document's order. Raises `WrongSchedule` at the first that is none, which names
     the field and the remedy."""
     ends = {"stage": len(problem.stages), "micro_batch": problem.micro_batches}
     return [_read(f"ops.{place}", document, ends) for place, document in enumerate(documents)]

@@ -39,8 +39,9 @@ def flag_attribute(operator: Operator, name: str, default: bool) -> bool:
     return value
 
 
-def packing_attribute(operator: Operator) -> str | None:
-    """`blocks` or `groups`, see `split_heads` and `glu`; None where the graph does not say."""
+def require_packing(operator: Operator) -> None:
+    """Raise `SpecError` unless `packing` is "blocks" or "groups", see `split_heads` and `glu`, or
+    the graph does not say."""
     value = operator.attributes.get("packing")
     if value not in (None, "blocks", "groups"):
         raise SpecError(
@@ -49,7 +50,6 @@ def packing_attribute(operator: Operator) -> str | None:
             'Give "blocks" where each part lies behind the other, "groups" where pieces of all '
             "parts are neighbours, or leave it out.",
         )
-    return None if value is None else str(value)
 
 
 def units_attribute(operator: Operator, name: str, size: int) -> int:

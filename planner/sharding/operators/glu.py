@@ -11,8 +11,8 @@ from __future__ import annotations
 from planner.sharding.graph import Graph, Operator
 from planner.sharding.operators.checks import (
     flag_attribute,
-    packing_attribute,
     require_dimensions,
+    require_packing,
     require_shape,
 )
 from planner.sharding.operators.rule import InputRule, Kind, OutputRule, Rule, RuleOptions
@@ -28,7 +28,7 @@ def make_rules(operator: Operator, graph: Graph, options: RuleOptions) -> tuple[
     Kept are gate and up (the fused operator computes the activation again).
     """
     inputs, (y,) = graph.inputs_of(operator), graph.outputs_of(operator)
-    packing_attribute(operator)
+    require_packing(operator)
     flag_attribute(operator, "fixed_sizes", False)
     require_dimensions(operator, "outputs", 0, y, 2)
     width = y.shape[-1] * 2 // len(inputs)

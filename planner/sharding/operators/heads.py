@@ -16,9 +16,9 @@ from __future__ import annotations
 from planner.sharding.graph import Graph, Operator
 from planner.sharding.operators.checks import (
     flag_attribute,
-    packing_attribute,
     path_of,
     require,
+    require_packing,
     require_shape,
 )
 from planner.sharding.operators.rule import (
@@ -37,7 +37,7 @@ MERGED, HEADS = Split(data=0, column=2), Split(data=0, column=1)
 def split_rules(operator: Operator, graph: Graph, _options: RuleOptions) -> tuple[Rule, ...]:
     """Column splits the features by groups of heads, data the batch, row nothing."""
     (x,), outputs = graph.inputs_of(operator), graph.outputs_of(operator)
-    packing_attribute(operator)
+    require_packing(operator)
     flag_attribute(operator, "fixed_sizes", False)
     require(
         len(x.shape) == 3,

@@ -264,7 +264,7 @@ def test_a_run_is_removed_once_it_is_stopped(service: FakeService) -> None:
 def test_events_are_shown_once_each_until_the_run_is_stopped(
     as_json: bool, service: FakeService
 ) -> None:
-    first, second = event(1, "created"), event(2, "published")
+    first, second = event(0, "created"), event(2, "published")
     service.on("GET", BASE, view() | {"events": [first]})
     service.on("GET", BASE, view() | {"events": [second, first]})
     service.on("GET", BASE, view() | {"events": [second, first]})

@@ -36,7 +36,8 @@ class Attention(nn.Module):
             mixed = nn.functional.scaled_dot_product_attention(query, key, value, mask)
         else:
             scores = query @ key.transpose(-1, -2) * query.shape[-1] ** -0.5
-            mixed = scores.masked_fill(~mask, -torch.inf).softmax(-1) @ value
+            shares = scores.masked_fill(~mask, -torch.inf).softmax(-1)
+            mixed = torch.matmul(input=shares, other=value)
         return self.out_proj(mixed.transpose(1, 2).reshape(*x.shape[:2], HIDDEN))
 
 
