@@ -36,6 +36,10 @@ export function jobPath(id: string): string {
   return `jobs/${encodeURIComponent(id)}`;
 }
 
+export function runPath(id: string): string {
+  return `runs/${encodeURIComponent(id)}`;
+}
+
 export async function fetchResult(id: string, signal?: AbortSignal): Promise<ResultDocument> {
   return (await ask<ResultDocument>(`${jobPath(id)}/result`, { signal })).body;
 }
@@ -93,8 +97,7 @@ export async function fetchRunTimeline(
   version: number,
   signal?: AbortSignal,
 ): Promise<Timeline> {
-  const path = `runs/${encodeURIComponent(run)}/plan/${version}/timeline`;
-  return (await ask<Timeline>(path, { signal })).body;
+  return (await ask<Timeline>(`${runPath(run)}/plan/${version}/timeline`, { signal })).body;
 }
 
 export async function planSource(id: string, signal?: AbortSignal): Promise<PlanSource> {

@@ -40,6 +40,25 @@ export function measured<Row>(
   };
 }
 
+/** A column of figures that are written the same way, a dash where there is none. */
+export function figures<Row>(
+  id: string,
+  title: string,
+  value: (row: Row) => number | null,
+  write: (figure: number) => string,
+): Column<Row> {
+  return {
+    id,
+    title,
+    numeric: true,
+    value,
+    cell: (row) => {
+      const figure = value(row);
+      return figure === null ? "–" : write(figure);
+    },
+  };
+}
+
 interface Props<Row> {
   caption: string;
   columns: readonly Column<Row>[];

@@ -28,6 +28,11 @@ export function texts(): Messages {
   return TEXTS[language.value];
 }
 
+/** The word for a name that the service has; what is not known stays as it came. */
+export function wordIn(names: Readonly<Record<string, string>>, name: string): string {
+  return Object.hasOwn(names, name) ? (names[name] ?? name) : name;
+}
+
 /** The language's tag, for `Intl` and the page. */
 export function locale(): string {
   return language.value === "zh" ? "zh-Hans" : "en";

@@ -2,19 +2,16 @@
 
 import type { Shortage } from "../api/types";
 import { bytes } from "../format";
-import { texts } from ".";
+import { texts, wordIn } from ".";
 
 export type NameKind = keyof ReturnType<typeof texts>["service"]["names"];
 
 /** A name with the numbers that are in it. */
 export function serviceName(kind: NameKind, text: string): string {
   const names: Record<string, string> = texts().service.names[kind];
-  if (Object.hasOwn(names, text)) {
-    return names[text] ?? text;
-  }
   const pattern = text.replace(/\d+/g, "#");
-  if (!Object.hasOwn(names, pattern)) {
-    return text;
+  if (Object.hasOwn(names, text) || !Object.hasOwn(names, pattern)) {
+    return wordIn(names, text);
   }
   const numbers = text.match(/\d+/g) ?? [];
   return (names[pattern] ?? text).replace(/#/g, () => numbers.shift() ?? "#");

@@ -4,8 +4,8 @@ import { signal } from "@preact/signals";
 import { ask } from "../api/client";
 import type { ServerEvent } from "../api/events";
 import type { JobPage, JobView } from "../api/types";
+import { askAgain, type Current } from "./ask-again";
 import { Batched } from "./batched";
-import { noteServiceTime } from "./clock";
 import { type Feed, Follower, type Looked } from "./follower";
 import { type JobFilters, withChanges, withSameObjects } from "./job-changes";
 
@@ -25,7 +25,7 @@ export class JobList implements Feed {
   private cursor: string | null = null;
   private readonly changes = new Map<string, JobView>();
   private readonly shown = new Batched(() => this.show());
-  private readonly pages = new Map<string, { tag: string; page: JobPage }>();
+  private readonly pages = new Map<string, Current<JobPage>>();
   /** Jobs that were told while the list was asked for: its answer may be older than they. */
   private meanwhile: Map<string, JobView> | null = null;
 
@@ -58,10 +58,11 @@ export class JobList implements Feed {
       const limit = Math.min(this.wanted - jobs.length, MOST_JOBS_OF_A_PAGE);
       const path = this.path(limit, cursor);
       asked.add(path);
-      const { page, headers } = await this.page(path, abort);
-      retryAfterS = Number(headers.get("Retry-After")) || null;
-      jobs.push(...page.jobs);
-      cursor = page.next_cursor;
+      const page: Current<JobPage> = await askAgain(path, this.pages.get(path), abort);
+      this.pages.set(path, page);
+      retryAfterS = page.retryAfterS;
+      jobs.push(...page.value.jobs);
+      cursor = page.value.next_cursor;
     } while (cursor !== null && jobs.length < this.wanted);
     for (const path of this.pages.keys()) {
       if (!asked.has(path)) {
@@ -133,22 +134,5 @@ export class JobList implements Feed {
       }
     }
     return `jobs?${query}`;
-  }
-
-  private async page(path: string, abort: AbortSignal) {
-    const known = this.pages.get(path);
-    const { status, body, headers } = await ask<JobPage>(path, {
-      signal: abort,
-      headers: known ? { "If-None-Match": known.tag } : {},
-    });
-    noteServiceTime(headers);
-    if (status === 304 && known) {
-      return { page: known.page, headers };
-    }
-    const tag = headers.get("ETag");
-    if (tag !== null) {
-      this.pages.set(path, { tag, page: body });
-    }
-    return { page: body, headers };
   }
 }

@@ -5,8 +5,8 @@ import { ask } from "../api/client";
 import type { ServerEvent } from "../api/events";
 import { fetchLog, jobPath } from "../api/source";
 import type { JobView, ProgressPage, ProgressStep } from "../api/types";
+import { askAgain } from "./ask-again";
 import { Batched } from "./batched";
-import { noteServiceTime } from "./clock";
 import { type Feed, Follower, type Looked } from "./follower";
 import { type LogTail, NO_LINES, withLines } from "./log-tail";
 import { isOver } from "./objective";
@@ -98,22 +98,20 @@ export class OneJob implements Feed {
   private async view(abort: AbortSignal): Promise<Looked & { apply: () => void }> {
     const changesBefore = this.changes;
     const known = this.next.seen?.job;
-    const { status, body, headers } = await ask<JobView>(this.path, {
-      signal: abort,
-      headers: known && this.tag !== null ? { "If-None-Match": this.tag } : {},
-    });
-    noteServiceTime(headers);
-    const isNews = status !== 304 || !known;
-    const retryAfterS = Number(headers.get("Retry-After")) || null;
+    const { value, tag, retryAfterS } = await askAgain<JobView>(
+      this.path,
+      known && { value: known, tag: this.tag },
+      abort,
+    );
     const apply = () => {
       // What the stream has told meanwhile is newer than this answer.
-      if (isNews && this.changes === changesBefore) {
-        this.change(body);
-        this.tag = headers.get("ETag");
+      if (value !== known && this.changes === changesBefore) {
+        this.change(value);
+        this.tag = tag;
       }
       this.shown.now();
     };
-    return { isOver: isOver(isNews ? body : known), retryAfterS, apply };
+    return { isOver: isOver(value), retryAfterS, apply };
   }
 
   /** Steps and lines that are not known yet. */

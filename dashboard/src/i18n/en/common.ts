@@ -22,7 +22,6 @@ export const common = {
   no: "no",
   none: "none",
   unknown: "not known",
-  updated: (time: string) => `as of ${time}`,
   stale: (seconds: number) =>
     `No news from the service for ${seconds} s. What is shown may be out of date; trying again.`,
   unreachable: "The service cannot be reached.",

@@ -138,12 +138,10 @@ export const runs = {
     news: "Last news",
     made: "Made",
     stopped: "Stopped",
-    model: "Model",
     ranks: "Ranks",
     id: "Id",
   },
   reSolve: {
-    title: "Re-solve in flight",
     text: (reason: string, iteration: string) =>
       `A plan is looked for since iteration ${iteration}: ${reason}.`,
     state: "Its job is",
@@ -181,9 +179,7 @@ export const runs = {
     overview: "computation (F, B and W)",
     stage: "Stage",
     noise: "Noise",
-    noiseHelp: "The largest standard error of the three, as a share of the value",
     confidence: "Confidence",
-    confidenceHelp: "The chance that the true value is within 1 % of the estimate",
     against: "Against the plan",
     drift: "Drift",
     noDrift: "none",
@@ -194,7 +190,7 @@ export const runs = {
     samples: "Samples",
     outliers: "Outliers",
     explanation:
-      "Medians over the newest iterations, per stage, without warm-up and outliers; drift is against the profile that the running plan was made for.",
+      "Medians over the newest iterations, per stage, without warm-up and outliers; drift is against the profile that the running plan was made for. Noise is the standard error, as a share of the value; confidence the chance that the true value is within 1 % of it; of F, B and W the worst is shown.",
   },
   schedule: {
     title: "The running plan",

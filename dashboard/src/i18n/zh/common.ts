@@ -24,7 +24,6 @@ export const common: typeof english = {
   no: "否",
   none: "无",
   unknown: "未知",
-  updated: (time) => `截至 ${time}`,
   stale: (seconds) => `已有 ${seconds} 秒没有收到服务的消息,所示内容可能已过时;正在重试。`,
   unreachable: "无法连接到服务。",
   unreachableRemedy: "服务是否在运行?本页面是否来自该服务?页面会自动重试。",

@@ -131,12 +131,10 @@ export const runs: typeof english = {
     news: "最近消息",
     made: "创建",
     stopped: "停止",
-    model: "模型",
     ranks: "rank 数",
     id: "编号",
   },
   reSolve: {
-    title: "正在进行的重新求解",
     text: (reason, iteration) => `自迭代 ${iteration} 起在寻找新计划:${reason}。`,
     state: "其作业状态",
     toJob: "查看作业",
@@ -172,9 +170,7 @@ export const runs: typeof english = {
     overview: "计算(F、B 和 W)",
     stage: "阶段",
     noise: "噪声",
-    noiseHelp: "三者中最大的标准误差,占估计值的比例",
     confidence: "置信度",
-    confidenceHelp: "真实值与估计值相差不超过 1 % 的概率",
     against: "与计划相比",
     drift: "漂移",
     noDrift: "无",
@@ -185,7 +181,7 @@ export const runs: typeof english = {
     samples: "样本数",
     outliers: "离群值",
     explanation:
-      "按阶段取最近若干次迭代的中位数,不含预热和离群值;漂移是相对于运行中计划所依据的画像。",
+      "按阶段取最近若干次迭代的中位数,不含预热和离群值;漂移是相对于运行中计划所依据的画像。噪声是标准误差占估计值的比例,置信度是真实值与其相差不超过 1 % 的概率;F、B 和 W 取三者中最差的。",
   },
   schedule: {
     title: "运行中的计划",

@@ -3,6 +3,7 @@ import { bytes } from "../../format";
 import { texts } from "../../i18n";
 import { faultText } from "../new/json-panel";
 import type { JsonObject } from "../new/json-text";
+import { PARTS, type Part } from "./known";
 import type { DiagnoseStore, Notice } from "./store";
 
 /** Browsers become slow with longer texts in a field. */
@@ -89,19 +90,20 @@ function Text(props: { store: DiagnoseStore }) {
 /** Which parts there are, in words. */
 function Has(props: { body: JsonObject }) {
   const t = texts().diagnosis;
-  const { telemetry, ...others } = props.body;
-  const words: Record<string, unknown> = t.parts;
-  const parts = Object.keys(others)
-    .map((name) => words[name])
-    .filter((word) => typeof word === "string");
-  if (Array.isArray(telemetry)) {
-    parts.unshift(t.parts.telemetry(telemetry.length));
-  }
+  const { body } = props;
+  const parts = PARTS.filter((name) => name in body).map((name) => partText(name, body));
   return parts.length === 0 ? null : (
     <p role="status">
       {t.has} {parts.join(", ")}
     </p>
   );
+}
+
+function partText(name: Part, body: JsonObject): string {
+  const words = texts().diagnosis.parts;
+  return name === "telemetry"
+    ? words.telemetry(Array.isArray(body.telemetry) ? body.telemetry.length : 0)
+    : words[name];
 }
 
 function noticeText(notice: Notice): string {

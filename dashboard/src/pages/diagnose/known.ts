@@ -17,6 +17,7 @@ export const PARTS = [
   "throughput",
   "solve",
 ] as const;
+export type Part = (typeof PARTS)[number];
 const TAKEN: readonly string[] = [...PARTS, "symptoms"];
 
 export interface Added {

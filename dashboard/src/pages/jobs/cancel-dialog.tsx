@@ -1,9 +1,7 @@
-import { useState } from "preact/hooks";
 import { ask } from "../../api/client";
 import { jobPath } from "../../api/source";
 import type { JobView } from "../../api/types";
-import { Modal } from "../../components/modal";
-import { Failure } from "../../components/states";
+import { ConfirmDialog } from "../../components/confirm-dialog";
 import { texts } from "../../i18n";
 import { shownName } from "./names";
 
@@ -16,37 +14,16 @@ interface Props {
 export function CancelDialog(props: Props) {
   const t = texts().jobs.cancelDialog;
   const { job } = props;
-  const [isSending, setSending] = useState(false);
-  const [error, setError] = useState<unknown>(null);
-
-  async function cancel(): Promise<void> {
-    setSending(true);
-    setError(null);
-    try {
-      const { body } = await ask<JobView>(jobPath(job.id), { method: "DELETE" });
-      props.onClose();
-      props.onChange(body);
-    } catch (problem) {
-      setError(problem);
-      setSending(false);
-    }
-  }
-
   return (
-    <Modal title={t.title} onClose={props.onClose}>
-      <p class="long-name">
-        <strong>{shownName(job)}</strong>
-      </p>
-      <p>{job.state === "queued" ? t.queued : t.running}</p>
-      {error !== null && <Failure error={error} />}
-      <div class="row dialog-buttons">
-        <button type="button" onClick={props.onClose}>
-          {t.keep}
-        </button>
-        <button type="button" class="danger" disabled={isSending} onClick={cancel}>
-          {t.confirm}
-        </button>
-      </div>
-    </Modal>
+    <ConfirmDialog
+      texts={t}
+      name={shownName(job)}
+      onClose={props.onClose}
+      onConfirm={async () => {
+        props.onChange((await ask<JobView>(jobPath(job.id), { method: "DELETE" })).body);
+      }}
+    >
+      {job.state === "queued" ? t.queued : t.running}
+    </ConfirmDialog>
   );
 }

@@ -2,6 +2,7 @@
 
 import { useEffect, useRef } from "preact/hooks";
 import type { JobState, Kind } from "../../api/types";
+import { ChoiceFilter, FilterForm } from "../../components/filter-form";
 import { texts } from "../../i18n";
 import type { JobFilters } from "../../live/job-changes";
 import { route, setQuery } from "../../route";
@@ -46,41 +47,23 @@ export function Filters(props: { filters: JobFilters }) {
   const { filters } = props;
   const isAny = Object.values(filters).some(Boolean);
   return (
-    // biome-ignore lint/a11y/useSemanticElements: the element `search` is younger than the browsers.
-    <form
-      role="search"
-      aria-label={t.label}
-      class="job-filters"
-      onSubmit={(event) => event.preventDefault()}
-    >
-      <label>
-        {t.state}
-        <select
-          value={filters.state ?? ""}
-          onChange={(event) => setQuery({ state: event.currentTarget.value })}
-        >
-          <option value="">{t.anyState}</option>
-          {STATES.map((state) => (
-            <option key={state} value={state}>
-              {common.states[state]}
-            </option>
-          ))}
-        </select>
-      </label>
-      <label>
-        {t.kind}
-        <select
-          value={filters.kind ?? ""}
-          onChange={(event) => setQuery({ kind: event.currentTarget.value })}
-        >
-          <option value="">{t.anyKind}</option>
-          {KINDS.map((kind) => (
-            <option key={kind} value={kind}>
-              {common.kinds[kind]}
-            </option>
-          ))}
-        </select>
-      </label>
+    <FilterForm label={t.label}>
+      <ChoiceFilter
+        name="state"
+        label={t.state}
+        value={filters.state}
+        any={t.anyState}
+        choices={STATES}
+        word={(state) => common.states[state]}
+      />
+      <ChoiceFilter
+        name="kind"
+        label={t.kind}
+        value={filters.kind}
+        any={t.anyKind}
+        choices={KINDS}
+        word={(kind) => common.kinds[kind]}
+      />
       <TextFilter name="name" label={t.name} hint={t.nameHint} value={filters.name ?? ""} />
       <TextFilter name="model" label={t.model} hint={t.modelHint} value={filters.model ?? ""} />
       <TextFilter name="tag" label={t.tag} hint={t.tagHint} value={filters.tag ?? ""} />
@@ -89,7 +72,7 @@ export function Filters(props: { filters: JobFilters }) {
           {t.clear}
         </button>
       )}
-    </form>
+    </FilterForm>
   );
 }
 

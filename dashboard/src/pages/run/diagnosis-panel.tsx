@@ -1,8 +1,8 @@
+import { runPath } from "../../api/source";
 import type { Diagnosis, RunView } from "../../api/types";
 import { texts } from "../../i18n";
 import { DiagnosisResult } from "../../views/diagnosis";
 import { AskedPanel, useAsked } from "./asked";
-import { runPath } from "./store";
 
 /** What the run's telemetry says about it. */
 export function DiagnosisPanel(props: { run: RunView }) {

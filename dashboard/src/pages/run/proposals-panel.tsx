@@ -1,3 +1,4 @@
+import { runPath } from "../../api/source";
 import type { Proposals, RunView } from "../../api/types";
 import { Fact, known, yesNo } from "../../components/fact";
 import { number, writerOf } from "../../format";
@@ -5,7 +6,6 @@ import { texts } from "../../i18n";
 import { runWord } from "../runs/words";
 import { AskedPanel, useAsked } from "./asked";
 import { Gain } from "./gain";
-import { runPath } from "./store";
 
 const RATIO_DIGITS = 2;
 

@@ -1,6 +1,6 @@
 /** The columns of the tables of stages. */
 
-import { type Column, measured } from "../../components/sortable-table";
+import { type Column, figures, measured } from "../../components/sortable-table";
 import { bytes, duration, type Measure, number, percent } from "../../format";
 import { type Messages, texts } from "../../i18n";
 import { runWord } from "../runs/words";
@@ -120,22 +120,4 @@ function shares<Row>(
 
 function counts<Row>(id: string, title: string, value: (row: Row) => number | null): Column<Row> {
   return figures(id, title, value, number);
-}
-
-function figures<Row>(
-  id: string,
-  title: string,
-  value: (row: Row) => number | null,
-  write: (value: number) => string,
-): Column<Row> {
-  return {
-    id,
-    title,
-    numeric: true,
-    value,
-    cell: (row) => {
-      const figure = value(row);
-      return figure === null ? "–" : write(figure);
-    },
-  };
 }

@@ -1,11 +1,9 @@
-import { useState } from "preact/hooks";
 import { ask } from "../../api/client";
+import { runPath } from "../../api/source";
 import type { RunItem } from "../../api/types";
-import { Modal } from "../../components/modal";
-import { Failure } from "../../components/states";
+import { ConfirmDialog } from "../../components/confirm-dialog";
 import { texts } from "../../i18n";
 import { runName } from "../runs/words";
-import { runPath } from "./store";
 
 interface Props {
   run: RunItem;
@@ -15,37 +13,18 @@ interface Props {
 
 export function StopDialog(props: Props) {
   const t = texts().runs.run.stopDialog;
-  const [isSending, setSending] = useState(false);
-  const [error, setError] = useState<unknown>(null);
-
-  async function stop(): Promise<void> {
-    setSending(true);
-    setError(null);
-    try {
-      await ask<RunItem>(runPath(props.run.id), { method: "DELETE" });
-      props.onClose();
-      props.onStopped();
-    } catch (problem) {
-      setError(problem);
-      setSending(false);
-    }
-  }
-
+  const { run } = props;
   return (
-    <Modal title={t.title} onClose={props.onClose}>
-      <p class="long-name">
-        <strong>{runName(props.run)}</strong>
-      </p>
-      <p>{t.explanation}</p>
-      {error !== null && <Failure error={error} />}
-      <div class="row dialog-buttons">
-        <button type="button" onClick={props.onClose}>
-          {t.keep}
-        </button>
-        <button type="button" class="danger" disabled={isSending} onClick={stop}>
-          {t.confirm}
-        </button>
-      </div>
-    </Modal>
+    <ConfirmDialog
+      texts={t}
+      name={runName(run)}
+      onClose={props.onClose}
+      onConfirm={async () => {
+        await ask<RunItem>(runPath(run.id), { method: "DELETE" });
+        props.onStopped();
+      }}
+    >
+      {t.explanation}
+    </ConfirmDialog>
   );
 }

@@ -1,7 +1,7 @@
 import { useMemo } from "preact/hooks";
 import type { RunVersion, RunView } from "../../api/types";
 import { DateTime } from "../../components/date-time";
-import { type Column, measured, SortableTable } from "../../components/sortable-table";
+import { type Column, figures, measured, SortableTable } from "../../components/sortable-table";
 import { Empty } from "../../components/states";
 import { number } from "../../format";
 import { type Messages, texts } from "../../i18n";
@@ -84,8 +84,8 @@ function columnsOf({ runs }: Messages, runningVersion: number | null): Column<Ru
     gain("low", t.low, (version) => version.gain_low),
     gain("measured", t.measured, (version) => version.measured_gain),
     measured("time", "makespan", t.makespan, (version) => version.makespan_ns),
-    iteration("published", t.published, (version) => version.published_at_iteration),
-    iteration("applies", t.applies, (version) => version.apply_at_iteration),
+    figures("published", t.published, (version) => version.published_at_iteration, number),
+    figures("applies", t.applies, (version) => version.apply_at_iteration, number),
     {
       id: "ranks",
       title: t.ranks,
@@ -106,21 +106,4 @@ function columnsOf({ runs }: Messages, runningVersion: number | null): Column<Ru
         ),
     },
   ];
-}
-
-function iteration(
-  id: string,
-  title: string,
-  value: (version: RunVersion) => number | null,
-): Column<RunVersion> {
-  return {
-    id,
-    title,
-    numeric: true,
-    value,
-    cell: (version) => {
-      const at = value(version);
-      return at === null ? "–" : number(at);
-    },
-  };
 }

@@ -2,7 +2,7 @@
 
 import type { RunItem } from "../../api/types";
 import { Age } from "../../components/age";
-import type { Column } from "../../components/sortable-table";
+import { type Column, figures } from "../../components/sortable-table";
 import { number } from "../../format";
 import type { Messages } from "../../i18n";
 import { href } from "../../route";
@@ -38,7 +38,7 @@ export function columnsOf({ runs: t }: Messages): Column<RunItem>[] {
         </span>
       ),
     },
-    counted("iteration", t.columns.iteration, (run) => run.newest_iteration),
+    figures("iteration", t.columns.iteration, (run) => run.newest_iteration, number),
     {
       id: "running",
       title: t.columns.running,
@@ -77,7 +77,7 @@ export function columnsOf({ runs: t }: Messages): Column<RunItem>[] {
           </>
         ),
     },
-    counted("applies", t.columns.applies, (run) => run.apply_at_iteration),
+    figures("applies", t.columns.applies, (run) => run.apply_at_iteration, number),
     {
       id: "news",
       title: t.columns.news,
@@ -100,21 +100,4 @@ export function columnsOf({ runs: t }: Messages): Column<RunItem>[] {
 
 function gainOf(run: RunItem): number | null {
   return run.measured_gain ?? run.predicted_gain;
-}
-
-function counted(
-  id: string,
-  title: string,
-  value: (run: RunItem) => number | null,
-): Column<RunItem> {
-  return {
-    id,
-    title,
-    numeric: true,
-    value,
-    cell: (run) => {
-      const count = value(run);
-      return count === null ? "–" : number(count);
-    },
-  };
 }

@@ -2,6 +2,8 @@
 
 import { useMemo } from "preact/hooks";
 import { serviceAddress } from "../../api/client";
+import type { RunItem } from "../../api/types";
+import { ChoiceFilter, FilterForm } from "../../components/filter-form";
 import { LiveMark, StaleBanner } from "../../components/live-mark";
 import { SortableTable } from "../../components/sortable-table";
 import { Empty, Failure, Loading } from "../../components/states";
@@ -15,7 +17,7 @@ import { runWord } from "./words";
 import "../../styles/jobs.css";
 import "../../styles/runs.css";
 
-const STATES = ["active", "stopped"];
+const STATES: readonly RunItem["state"][] = ["active", "stopped"];
 
 export function RunsPage() {
   const t = texts().runs;
@@ -42,28 +44,16 @@ export function RunsPage() {
 function Filter(props: { state: string | undefined }) {
   const t = texts().runs.filter;
   return (
-    // biome-ignore lint/a11y/useSemanticElements: the element `search` is younger than the browsers.
-    <form
-      role="search"
-      aria-label={t.label}
-      class="job-filters"
-      onSubmit={(event) => event.preventDefault()}
-    >
-      <label>
-        {t.state}
-        <select
-          value={props.state ?? ""}
-          onChange={(event) => setQuery({ state: event.currentTarget.value })}
-        >
-          <option value="">{t.any}</option>
-          {STATES.map((state) => (
-            <option key={state} value={state}>
-              {runWord("runState", state)}
-            </option>
-          ))}
-        </select>
-      </label>
-    </form>
+    <FilterForm label={t.label}>
+      <ChoiceFilter
+        name="state"
+        label={t.state}
+        value={props.state}
+        any={t.any}
+        choices={STATES}
+        word={(state) => runWord("runState", state)}
+      />
+    </FilterForm>
   );
 }
 

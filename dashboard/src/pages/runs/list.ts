@@ -1,9 +1,8 @@
 /** The list of runs as it is now. The service has no stream of runs: it is asked again and again. */
 
 import { signal } from "@preact/signals";
-import { ask } from "../../api/client";
 import type { RunItem, RunPage } from "../../api/types";
-import { noteServiceTime } from "../../live/clock";
+import { askAgain, type Current } from "../../live/ask-again";
 import { Follower, type Looked, type PolledFeed } from "../../live/follower";
 
 const PAGE_RUNS = 50;
@@ -16,7 +15,7 @@ export class RunList implements PolledFeed {
   readonly follower = new Follower(this);
 
   private wantedPages = 1;
-  private readonly pages = new Map<string, { tag: string | null; page: RunPage }>();
+  private readonly pages = new Map<string, Current<RunPage>>();
 
   constructor(private readonly state: string | undefined) {}
 
@@ -32,10 +31,11 @@ export class RunList implements PolledFeed {
     do {
       const path = this.path(cursor);
       asked.add(path);
-      const answer = await this.page(path, abort);
-      retryAfterS = answer.retryAfterS;
-      runs.push(...answer.page.runs);
-      cursor = answer.page.next_cursor;
+      const page: Current<RunPage> = await askAgain(path, this.pages.get(path), abort);
+      this.pages.set(path, page);
+      retryAfterS = page.retryAfterS;
+      runs.push(...page.value.runs);
+      cursor = page.value.next_cursor;
     } while (cursor !== null && asked.size < this.wantedPages);
     for (const path of this.pages.keys()) {
       if (!asked.has(path)) {
@@ -61,17 +61,5 @@ export class RunList implements PolledFeed {
       }
     }
     return `runs?${query}`;
-  }
-
-  private async page(path: string, abort: AbortSignal) {
-    const known = this.pages.get(path);
-    const { status, body, headers } = await ask<RunPage>(path, {
-      signal: abort,
-      headers: known?.tag ? { "If-None-Match": known.tag } : {},
-    });
-    noteServiceTime(headers);
-    const page = status === 304 && known ? known.page : body;
-    this.pages.set(path, { tag: headers.get("ETag"), page });
-    return { page, retryAfterS: Number(headers.get("Retry-After")) || null };
   }
 }

@@ -1,13 +1,11 @@
 /** The words that the service has for runs, in the language that is shown. */
 
-import { texts } from "../../i18n";
+import { texts, wordIn } from "../../i18n";
 
 export type RunWord = keyof ReturnType<typeof texts>["runs"]["names"];
 
-/** What is not known stays as it came. */
 export function runWord(kind: RunWord, word: string): string {
-  const names: Record<string, string> = texts().runs.names[kind];
-  return Object.hasOwn(names, word) ? (names[word] ?? word) : word;
+  return wordIn(texts().runs.names[kind], word);
 }
 
 const SHORT_ID = 8;

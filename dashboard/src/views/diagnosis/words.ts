@@ -2,14 +2,12 @@
 
 import type { Evidence } from "../../api/types";
 import { bytes, duration, number, percent } from "../../format";
-import { texts } from "../../i18n";
+import { texts, wordIn } from "../../i18n";
 
 export type DiagnosisWord = keyof ReturnType<typeof texts>["diagnosis"]["names"];
 
-/** What is not known stays as it came. */
 export function diagnosisWord(kind: DiagnosisWord, word: string): string {
-  const names: Record<string, string> = texts().diagnosis.names[kind];
-  return Object.hasOwn(names, word) ? (names[word] ?? word) : word;
+  return wordIn(texts().diagnosis.names[kind], word);
 }
 
 const DIGITS = 3;
