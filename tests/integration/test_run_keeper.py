@@ -551,16 +551,17 @@ def test_plans_of_old_versions_are_not_kept_for_ever(
 
 
 def test_the_keepers_thread_follows_by_itself(
-    settings: Settings, database: Database, attempts: Attempts
+    run_client: TestClient, keeper: RunKeeper, database: Database, attempts: Attempts
 ) -> None:
-    from app.main import create_app
-
-    with TestClient(create_app(settings)) as client:
-        run_id = start_run(client, planned=False)
-        answer_solve(attempts, database)
-        eventually(lambda: client.get(f"{RUNS}/{run_id}/plan").status_code == 200)
-        acknowledge(client, run_id, 1)
-        eventually(lambda: view(client, run_id)["versions"][0]["state"] == "scheduled")
+    run_id = start_run(run_client, planned=False)
+    answer_solve(attempts, database)
+    keeper.start()
+    try:
+        eventually(lambda: run_client.get(f"{RUNS}/{run_id}/plan").status_code == 200)
+        acknowledge(run_client, run_id, 1)
+        eventually(lambda: view(run_client, run_id)["versions"][0]["state"] == "scheduled")
+    finally:
+        keeper.stop()
 
 
 def test_a_solve_that_is_tried_again_starts_from_the_running_plan_again(
