@@ -3,7 +3,7 @@
     python -m benchmarks.faults
 
 Kills and stops servers, workers and APIs for about half an hour, prints what was seen and writes
-`results/faults.md` and `.json`.
+`results/faults.md` and `.json`; 1 if anything was not as it should be.
 """
 
 from __future__ import annotations
@@ -13,14 +13,22 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from benchmarks.common import FOLDER, parser_for
-from benchmarks.environment import environment_lines, environment_now
+from benchmarks.environment import environment_now
+from benchmarks.recording import Figure, Record, Table, keep, show
 
-Record = Mapping[str, Any]
+Seen = Mapping[str, Any]
+NOTE = """\
+Servers, workers and APIs are killed or stopped while jobs are posted and solved. Every job has to
+end as it would have without that, none may be lost, and what cannot be answered meanwhile has to
+be refused with 503 at once. *Repeated* are solves that began again, *losses* workers that went away
+with a solve, *crashes* solver processes that ended by themselves; *usable after* and *solved after*
+count from when the server was back. *Time limit* and *cancel* say how long after the request a
+solve was over; *makespan* is that of the plan which was there by then."""
 
 
 def main() -> int:
@@ -35,35 +43,42 @@ def main() -> int:
             cwd=FOLDER.parent,
             env={**os.environ, "CHAOS": "long", "CHAOS_RECORD": str(file)},
         )
-        records = [json.loads(line) for line in file.read_text().splitlines()]
-    document = {"environment": environment, "passed": done.returncode == 0, "records": records}
-    results = FOLDER / "results"
-    (results / "faults.json").write_text(json.dumps(document, indent=2) + "\n")
-    text = report(document)
-    (results / "faults.md").write_text(text)
-    print(text)
+        seen = [json.loads(line) for line in file.read_text().splitlines()]
+    record = record_of(seen, done.returncode == 0, environment)
+    show(record)
+    keep("faults", record)
     return done.returncode
 
 
-def report(document: Mapping[str, Any]) -> str:
-    """The table in Markdown."""
-    outcome = "All as it should be." if document["passed"] else "NOT ALL AS IT SHOULD BE."
-    lines = ["# Faults survived", "", *environment_lines(document["environment"]), "", outcome, ""]
-    lines += ["| fault | figures |", "| --- | --- |"]
-    lines += [
-        f"| {record['what']} | {', '.join(_figures(record))} |" for record in document["records"]
-    ]
-    return "\n".join([*lines, ""])
+def record_of(seen: Sequence[Seen], passed: bool, environment: Mapping[str, str]) -> Record:
+    """What was seen as it is kept."""
+    outcome = "All as it should be." if passed else "NOT ALL AS IT SHOULD BE."
+    return Record(
+        title="Faults survived",
+        command="python -m benchmarks.faults",
+        note=f"{NOTE}\n\n{outcome}",
+        tables=[Table("", ("fault", "figures"), [(one["what"], words(one)) for one in seen])],
+        figures=[
+            Figure("cases that were seen", len(seen), "", "more", noise=0.0),
+            Figure("runs in which something failed", int(not passed), "", "less", noise=0.0),
+        ],
+        environment=environment,
+    )
 
 
-def _figures(record: Record) -> Iterable[str]:
-    for name, value in record.items():
-        if name == "what":
+def words(seen: Seen) -> str:
+    """The figures of one fault."""
+    return ", ".join(_words(seen))
+
+
+def _words(seen: Seen) -> Iterator[str]:
+    for name, value in seen.items():
+        # All have the long form here.
+        if name in ("what", "form"):
             continue
-        words = name.replace("_", " ")
         if isinstance(value, Mapping):
             value = " ".join(f"{key} {count}" for key, count in value.items())
-        yield f"{words} {value}"
+        yield f"{name.replace('_', ' ')} {value}"
 
 
 if __name__ == "__main__":

@@ -4,10 +4,9 @@
                                           [--warm-s S] [CASE ...]
 
 Each case is planned afresh. Then every time of its stages moves by up to 10 %, one stage becomes
-30 % slower, and it is planned again from the plan that it has. Writes
-`results/replanning-scale.md`: the wall time with everything from the request's JSON to the
-answer's, the gap to the best bound, what the running orders would take, and the load of the
-machine meanwhile.
+30 % slower, and it is planned again from the plan that it has. Prints the figures; without
+arguments it also writes `results/replanning-scale.md` and `.json`. 1 if a plan takes longer than
+it may, or may deadlock or run out of memory.
 """
 
 from __future__ import annotations
@@ -16,21 +15,25 @@ import json
 import os
 import sys
 import time
-from collections.abc import Mapping
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
-from benchmarks.common import FOLDER, parser_for
+from benchmarks.common import parser_for
+from benchmarks.environment import environment_now
+from benchmarks.recording import Figure, Record, Table, keep, show
 from planner.pipeline.options import SolverDocument
 from planner.pipeline.problem import Device, PipelineProblem, Stage, Transfer
 from planner.pipeline.replan import running_start
+from planner.pipeline.schedule import ops_of_document
 from planner.pipeline.solve import run
 from planner.pipeline.spec import AS_POSTED, Candidate, PipelineSpec
+from planner.pipeline.timing import schedule_from_ops
+from planner.pipeline.verify import verify
 from planner.progress import SilentReporter, never
 
-RESULTS: Path = FOLDER / "results" / "replanning-scale.md"
+STAGES, MICRO_BATCHES, COLD_S, WARM_S = 128, 512, 60.0, 10.0
 OPERATION_NS, HOP_NS = 10_000_000, 1_000_000
 ACTIVATION_BYTES = 100 * 2**20
 DRIFT, SLOWER = 0.1, 1.3
@@ -44,42 +47,128 @@ CASES: dict[str, dict[str, Any]] = {
 COLUMNS = (
     "case",
     "solve",
-    "limit (s)",
     "wall (s)",
+    "limit (s)",
     "CPU (s)",
     "makespan (ms)",
     "gap",
     "running orders (ms)",
-    "waits proven",
     "load",
+    "bars",
 )
+NOTE = """\
+Pipelines of {stages} stages and {count} micro-batches, each planned afresh; then with every time
+moved by up to 10 %, and with one stage 30 % slower on top, planned again from the plan that runs.
+*Wall* and *CPU* hold everything from the request's JSON to the answer's; the *gap* is to the best
+lower bound that was proven; *running orders* is what the plan that runs would take at the new
+times; *load* is the machine's load average of a minute. With *offload*, devices have half of the
+memory of 1F1B. The bars: the plan is there within its limit, the verifier finds nothing against
+it, and its waits are proven to keep ranks within memory and without deadlock whatever the
+durations."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One solve: its limit, wall and CPU times (s), the answer's document, and whether the verifier
+    has nothing against its schedule."""
+
+    case: str
+    solve: str
+    limit_s: float
+    wall_s: float
+    cpu_s: float
+    load: float
+    document: Mapping[str, Any]
+    is_valid: bool
+
+    @property
+    def certificate(self) -> Mapping[str, Any]:
+        """What the answer says of its plan."""
+        return dict(self.document["certificate"])
 
 
 def main() -> int:
-    """Run the benchmark from the command line."""
+    """Run the benchmark from the command line; 1 if a bar is missed."""
     parser = parser_for(__doc__)
-    parser.add_argument("--stages", type=int, default=128)
-    parser.add_argument("--micro-batches", type=int, default=512)
-    parser.add_argument("--cold-s", type=float, default=60.0)
-    parser.add_argument("--warm-s", type=float, default=10.0)
+    parser.add_argument("--stages", type=int, default=STAGES)
+    parser.add_argument("--micro-batches", type=int, default=MICRO_BATCHES)
+    parser.add_argument("--cold-s", type=float, default=COLD_S)
+    parser.add_argument("--warm-s", type=float, default=WARM_S)
     parser.add_argument("cases", nargs="*", default=list(CASES))
-    arguments = parser.parse_args()
-    head = f"# Re-planning {arguments.stages} stages x {arguments.micro_batches} micro-batches"
-    lines = [head, "", _line(COLUMNS), _line(["---"] * len(COLUMNS))]
-    print("\n".join(lines))
-    for case in arguments.cases:
-        problem = _problem(arguments.stages, arguments.micro_batches, **CASES[case])
-        plan, measured = _solved(problem, arguments.cold_s, None)
-        lines.append(_line([case, "afresh", *measured]))
-        print(lines[-1], flush=True)
-        for straggler in (None, arguments.stages // 2):
+    asked = parser.parse_args()
+    environment = environment_now()
+    size = asked.stages, asked.micro_batches
+    rows = []
+    for row in solves(asked.cases, *size, asked.cold_s, asked.warm_s):
+        rows.append(row)
+        print(f"{row.case}, {row.solve}: {row.wall_s:.1f} s", file=sys.stderr, flush=True)
+    record = record_of(rows, *size, environment)
+    show(record)
+    if asked == parser.parse_args([]):
+        keep("replanning-scale", record)
+    return int(any(missed(row) for row in rows))
+
+
+def solves(
+    cases: Iterable[str], stages: int, count: int, cold_s: float, warm_s: float
+) -> Iterator[Row]:
+    """Each case afresh, then with times that have moved, then with a straggler on top."""
+    for case in cases:
+        problem = _problem(stages, count, **CASES[case])
+        afresh = _solved(case, "afresh", problem, cold_s, None)
+        yield afresh
+        for name, straggler in (("drifted", None), ("drifted, straggler", stages // 2)):
             changed = _drifted(problem, straggler)
-            _, measured = _solved(changed, arguments.warm_s, plan["schedule"])
-            name = "drifted" if straggler is None else "drifted, straggler"
-            lines.append(_line([case, name, *measured]))
-            print(lines[-1], flush=True)
-        RESULTS.write_text("\n".join(lines) + "\n")
-    return 0
+            yield _solved(case, name, changed, warm_s, afresh.document["schedule"])
+
+
+def missed(row: Row) -> list[str]:
+    """The bars that a solve misses."""
+    found = []
+    if row.wall_s > row.limit_s:
+        found.append("time")
+    if not row.is_valid:
+        found.append("valid")
+    if not row.certificate["memory_safe_under_jitter"]:
+        found.append("waits proven")
+    return found
+
+
+def record_of(
+    rows: Sequence[Row], stages: int, count: int, environment: Mapping[str, str]
+) -> Record:
+    """The rows as they are kept."""
+    return Record(
+        title=f"Planning {stages} stages with {count} micro-batches, afresh and again",
+        command="python -m benchmarks.replanning_scale",
+        note=NOTE.format(stages=stages, count=count),
+        tables=[Table("", COLUMNS, [_cells(row) for row in rows])],
+        figures=[figure for row in rows for figure in _figures(row)],
+        environment=environment,
+    )
+
+
+def _cells(row: Row) -> list[str]:
+    origin = row.document["provenance"]["started_from"]
+    return [
+        row.case,
+        row.solve,
+        f"{row.wall_s:.1f}",
+        f"{row.limit_s:g}",
+        f"{row.cpu_s:.1f}",
+        f"{row.certificate['value_ns'] / 1e6:.1f}",
+        f"{row.certificate['gap']:.2%}",
+        "–" if origin is None else f"{origin['objective_ns'] / 1e6:.1f}",
+        f"{row.load:.1f}",
+        "; ".join(f"{bar}: MISSED" for bar in missed(row)) or "met",
+    ]
+
+
+def _figures(row: Row) -> Iterator[Figure]:
+    """What a solve finds within its time depends on how busy the machine is."""
+    name, makespan_ms = f"{row.case}, {row.solve}", row.certificate["value_ns"] / 1e6
+    yield Figure(f"makespan, {name}", makespan_ms, "ms", "less", noise=0.02)
+    yield Figure(f"CPU, {name}", row.cpu_s, "s", "less", noise=0.3, least=1.0)
 
 
 def _problem(
@@ -137,39 +226,33 @@ def _drifted(problem: PipelineProblem, straggler: int | None) -> PipelineProblem
 
 
 def _solved(
-    problem: PipelineProblem, limit_s: float, running: Mapping[str, Any] | None
-) -> tuple[dict[str, Any], list[str]]:
-    """The answer's document, and the cells of its line from the limit on."""
+    case: str,
+    solve: str,
+    problem: PipelineProblem,
+    limit_s: float,
+    running: Mapping[str, Any] | None,
+) -> Row:
     options = SolverDocument(time_limit_s=limit_s).resolve()
     spec = PipelineSpec((Candidate(AS_POSTED, problem),), options)
-    order = json.dumps(
-        {
-            "spec": spec.to_document(),
-            "start": None if running is None else running_start(running),
-        }
-    )
+    start = None if running is None else running_start(running)
+    order = json.dumps({"spec": spec.to_document(), "start": start})
     began, began_cpu = time.monotonic(), time.process_time()
     received = json.loads(order)
     answer = run(received["spec"], SilentReporter(), never, received["start"])
     json.dumps(answer)
     wall_s, cpu_s = time.monotonic() - began, time.process_time() - began_cpu
     document = answer["document"]
-    certificate = document["certificate"]
-    origin = document["provenance"]["started_from"]
-    return document, [
-        f"{limit_s:g}",
-        f"{wall_s:.1f}",
-        f"{cpu_s:.1f}",
-        f"{certificate['value_ns'] / 1e6:.1f}",
-        f"{certificate['gap']:.2%}",
-        "–" if origin is None else f"{origin['objective_ns'] / 1e6:.1f}",
-        "yes" if certificate["memory_safe_under_jitter"] else "no",
-        f"{os.getloadavg()[0]:.1f}",
-    ]
-
-
-def _line(cells: list[str] | tuple[str, ...]) -> str:
-    return f"| {' | '.join(cells)} |"
+    schedule = schedule_from_ops(problem, ops_of_document(document["schedule"]["ops"]))
+    return Row(
+        case=case,
+        solve=solve,
+        limit_s=limit_s,
+        wall_s=wall_s,
+        cpu_s=cpu_s,
+        load=os.getloadavg()[0],
+        document=document,
+        is_valid=not verify(problem, schedule),
+    )
 
 
 if __name__ == "__main__":

@@ -9,18 +9,18 @@ writes `results/run-callback.md` and `.json`.
 
 from __future__ import annotations
 
-import json
 import multiprocessing
 import statistics
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
 
-from benchmarks.common import FOLDER, parser_for
-from benchmarks.environment import environment_lines, environment_now
+from benchmarks.common import parser_for
+from benchmarks.environment import environment_now
+from benchmarks.recording import Figure, Record, Table, keep, show
 from client.library.run import Run
 from tests.run_service import RUN_ID, ScriptedRuns
 
@@ -28,7 +28,14 @@ ITERATIONS = 5_000
 PAUSE_S = 0.002
 NOBODY = "http://127.0.0.1:9"
 NS_PER_US = 1e3
+Row = Mapping[str, Any]
 OPERATIONS_OF_A_PLAN = 8 * 64 * 3
+COLUMNS = ("the service", "median", "99 % within", "longest", "plans held")
+NOTE = """\
+What a training loop waits for in `Run.plan_at` and `Run.iteration` together, in µs per iteration
+of {pause_ms:g} ms, with four stages; {iterations:,} iterations beside each service. Everything else
+is done in a thread of its own, so what is long is a wait for Python's interpreter lock or for a
+core. *Plans held* are the versions that the run knows at the end."""
 STAGES = [
     {
         "stage": stage,
@@ -62,22 +69,20 @@ CASES = (
 
 
 def main() -> int:
-    """Measure, print and write."""
-    document = {"environment": environment_now(), "cases": [measured(case) for case in CASES]}
-    results = FOLDER / "results"
-    (results / "run-callback.json").write_text(json.dumps(document, indent=2) + "\n")
-    text = report(document)
-    (results / "run-callback.md").write_text(text)
-    print(text)
+    """Measure, print and keep the figures."""
+    environment = environment_now()
+    record = record_of([measured(case) for case in CASES], ITERATIONS, environment)
+    show(record)
+    keep("run-callback", record)
     return 0
 
 
-def measured(case: Case) -> dict[str, Any]:
+def measured(case: Case, iterations: int = ITERATIONS) -> Row:
     """What the calls of one iteration take beside such a service, in ns."""
     with service(case) as address:
         run = Run.join(RUN_ID, rank=0, server=address)
         taken_ns = []
-        for iteration in range(ITERATIONS):
+        for iteration in range(iterations):
             begin = time.perf_counter_ns()
             run.plan_at(iteration)
             run.iteration(iteration, STAGES, 40_000_000)
@@ -130,24 +135,28 @@ def serve(case: Case, told: Connection) -> None:
                 script.publish(schedule={"ops": ops})
 
 
-def report(document: Mapping[str, Any]) -> str:
-    """The table in Markdown."""
-    lines = ["# What following a run costs the trainer", ""]
-    lines += environment_lines(document["environment"])
-    lines += [
-        "",
-        f"`Run.plan_at` and `Run.iteration` with four stages, {ITERATIONS:,} iterations of 2 ms, "
-        "in µs.",
-        "",
-        "| the service | median | 99 % within | longest |",
-        "| --- | --- | --- | --- |",
-    ]
-    for case in document["cases"]:
-        figures = (case[name] / NS_PER_US for name in ("median_ns", "p99_ns", "largest_ns"))
-        lines.append(
-            "| " + " | ".join([case["service"], *(f"{own:.1f}" for own in figures)]) + " |"
-        )
-    return "\n".join([*lines, ""])
+def record_of(rows: Sequence[Row], iterations: int, environment: Mapping[str, str]) -> Record:
+    """The rows as they are kept."""
+    return Record(
+        title="What following a run costs the trainer",
+        command="python -m benchmarks.run_callback",
+        note=NOTE.format(iterations=iterations, pause_ms=PAUSE_S * 1e3),
+        tables=[Table("", COLUMNS, [_cells(row) for row in rows])],
+        figures=[figure for row in rows for figure in _figures(row)],
+        environment=environment,
+    )
+
+
+def _cells(row: Row) -> list[str]:
+    taken = (row[name] / NS_PER_US for name in ("median_ns", "p99_ns", "largest_ns"))
+    return [row["service"], *(f"{own:,.1f}" for own in taken), str(row["plans_held"])]
+
+
+def _figures(row: Row) -> Iterator[Figure]:
+    """The longest call is the machine's doing and is compared with nothing."""
+    name, median, p99 = row["service"], row["median_ns"] / NS_PER_US, row["p99_ns"] / NS_PER_US
+    yield Figure(f"median, {name}", median, "µs", "less", noise=0.3, least=5.0)
+    yield Figure(f"99 % within, {name}", p99, "µs", "less", noise=0.5, least=100.0)
 
 
 if __name__ == "__main__":

@@ -4,15 +4,18 @@
 
 Simulates a training run of 2,000 iterations in several scenarios, each with 1F1B throughout, with
 the best plan known at the start throughout, with plans that follow the run, and with an oracle
-that knows the true times at each moment. Prints the figures and writes `results/following.md`;
-ends with an error if a bar is missed.
+that knows the true times at each moment. Prints the figures and writes `results/following.md` and
+`.json`; 1 if a bar is missed.
 """
 
 from __future__ import annotations
 
-from benchmarks.common import FOLDER, parser_for
+import sys
+
+from benchmarks.common import parser_for
+from benchmarks.environment import environment_now
 from benchmarks.following.policies import Following, Outcome, oracle, static
-from benchmarks.following.report import Row, missed, table
+from benchmarks.following.report import Row, missed, record_of
 from benchmarks.following.scenarios import (
     Scenario,
     degraded_link,
@@ -24,6 +27,7 @@ from benchmarks.following.scenarios import (
     wrong_guess,
 )
 from benchmarks.following.solves import Solver, one_f_one_b
+from benchmarks.recording import keep, show
 from planner.following.settings import FollowSettings
 
 SEARCH_ITERATIONS = 300
@@ -31,19 +35,18 @@ JITTERS = (0.01, 0.03, 0.1)
 SEEDS = (1, 2, 3)
 
 
-def main() -> None:
-    """Run everything, print and keep the figures."""
+def main() -> int:
+    """Run everything, print and keep the figures; 1 if a bar is missed."""
+    environment = environment_now()
     solver = Solver(SEARCH_ITERATIONS)
     rows = []
     for scenario in scenarios():
         rows.append(compared(scenario, solver))
-        print(table(rows[-1:]).splitlines()[-1], flush=True)
-    text = table(rows)
-    (FOLDER / "results" / "following.md").write_text(text)
-    print(text)
-    found = [line for row in rows for line in missed(row)]
-    if found:
-        raise SystemExit("\n".join(found))
+        print(rows[-1].name, file=sys.stderr, flush=True)
+    record = record_of(rows, environment)
+    show(record)
+    keep("following", record)
+    return int(any(True for row in rows for _ in missed(row)))
 
 
 def scenarios() -> list[Scenario]:
@@ -77,4 +80,4 @@ def compared(scenario: Scenario, solver: Solver) -> Row:
 
 if __name__ == "__main__":
     parser_for(__doc__).parse_args()
-    main()
+    raise SystemExit(main())

@@ -4,5 +4,5 @@
 
 Starts the services of the compose file as processes of this machine, once on SQLite and once on
 PostgreSQL, asks them from a process of its own, prints the figures and writes
-`benchmarks/results/service.md` and `.json`.
+`results/service.md` and `.json`; 1 if a bar is missed.
 """

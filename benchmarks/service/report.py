@@ -2,15 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.environment import environment_lines
+from benchmarks.recording import Figure, Record, Table
 
 Row = Mapping[str, Any]
 
-COLUMNS = ("p50 ms", "p95 ms", "p99 ms", "max ms", "per s", "CPU ms", "× bare p50", "× bare per s")
+COLUMNS = (
+    "what",
+    "database",
+    "server",
+    "at once",
+    "p50 ms",
+    "p95 ms",
+    "p99 ms",
+    "max ms",
+    "per s",
+    "CPU ms",
+    "× bare p50",
+    "× bare per s",
+    "bars",
+)
+NOTE = """\
+One API process of each kind; the load comes from a process of its own on the same cores. *bare
+read* is a FastAPI route without anything around it that reads a job and its solve with the ORM.
+*status poll* asks for a job that a worker runs; all ask for the same one, and the service reads it
+once for those that wait at the same time. *cache hit* posts a model and a cluster whose plan is
+stored, and gets the plan. *submit to solver start* ends when the solver process that the worker's
+pre-imported server has forked holds the spec. *event to client* begins when a step was written and
+ends when it was read from the stream. *CPU* is what the API process takes of a core per answer. The
+last two columns of figures are relative to the bare read on the same database with as many at
+once."""
 
 
 @dataclass(frozen=True)
@@ -63,29 +87,19 @@ def with_ratios(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return found
 
 
-def report(document: Mapping[str, Any]) -> str:
-    """The whole in Markdown."""
-    lines = ["# How fast the service answers", ""]
-    lines += environment_lines(document["environment"])
-    lines += ["", _line(("what", "database", "server", "at once", *COLUMNS, "bars")), _rule(13)]
-    lines += [_line(_cells(row)) for row in document["rows"]]
-    lines += ["", NOTES, ""]
-    return "\n".join(lines)
+def record_of(rows: Sequence[Row], command: str, environment: Mapping[str, str]) -> Record:
+    """The rows, all databases together, as they are kept."""
+    return Record(
+        title="How fast the service answers",
+        command=command,
+        note=NOTE,
+        tables=[Table("", COLUMNS, [list(_cells(row)) for row in rows])],
+        figures=[figure for row in rows for figure in _figures(row)],
+        environment=environment,
+    )
 
 
-NOTES = """\
-One API process of each kind; the load comes from a process of its own on the same cores. *bare
-read* is a FastAPI route without anything around it that reads a job and its solve with the ORM.
-*status poll* asks for a job that a worker runs; all ask for the same one, and the service reads it
-once for those that wait at the same time. *cache hit* posts a model and a cluster whose plan is
-stored, and gets the plan. *submit to solver start* ends when the solver process that the worker's
-pre-imported server has forked holds the spec. *event to client* begins when a step was written and
-ends when it was read from the stream. *CPU* is what the API process takes of a core per answer. The
-last two columns of figures are relative to the bare read on the same database with as many at
-once."""
-
-
-def _cells(row: Row) -> Iterable[str]:
+def _cells(row: Row) -> Iterator[str]:
     yield from (row["what"], row["database"], row["server"], str(row["at_once"]))
     yield from (f"{row[name]:.1f}" for name in ("p50_ms", "p95_ms", "p99_ms", "max_ms"))
     yield f"{row['per_s']:.0f}" if "per_s" in row else "–"
@@ -96,9 +110,14 @@ def _cells(row: Row) -> Iterable[str]:
     yield "; ".join(f"{bar}: {'met' if bar.is_met(row) else 'MISSED'}" for bar in held) or "–"
 
 
-def _line(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-def _rule(columns: int) -> str:
-    return _line(["---"] * columns)
+def _figures(row: Row) -> Iterator[Figure]:
+    """The middle of one at a time and how many are answered of many at once; the longest waits say
+    more of the machine than of the service."""
+    who = f"{row['what']}, {row['database']}, {row['server']}"
+    if row["what"] == "bare read":
+        return
+    if row["at_once"] == 1:
+        yield Figure(f"{who}: p50", row["p50_ms"], "ms", "less", noise=0.25, least=0.3)
+    else:
+        name = f"{who}, {row['at_once']} at once"
+        yield Figure(name, row["per_s"], "per s", "more", noise=0.25)

@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 
-from benchmarks import faults
+from benchmarks import dashboard, faults
+from benchmarks.dashboard import VIEWS
+from benchmarks.recording import as_document, as_markdown, worsened
 from benchmarks.service.load import Load, measure, summary
-from benchmarks.service.report import report, with_ratios
+from benchmarks.service.report import record_of, with_ratios
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -79,14 +81,44 @@ def test_rows_are_compared_with_the_bare_read_and_held_to_the_bars() -> None:
     assert found[2]["per_s_ratio"] == 0.6
     missed = [entry["missed"] for entry in found]
     assert missed == [[], [], [], ["≥ 600 per s", "p99 ≤ 150 ms"], ["p50 ≤ 60 ms"]]
-    text = report({"environment": {"machine": "this"}, "rows": found})
+    record = record_of(found, "again", {"machine": "this"})
+    text = "\n".join(as_markdown(as_document(record), "#"))
     assert "- machine: this" in text
     assert "| status poll | SQLite | keys | 1 | 3.0 |" in text
     assert text.count("MISSED") == 3
+    # The bare read is what the others are compared with, and no figure of its own.
+    assert [(figure.name, figure.value, figure.better) for figure in record.figures] == [
+        ("status poll, SQLite, keys: p50", 3.0, "less"),
+        ("status poll, SQLite, keys, 32 at once", 599, "more"),
+        ("submit to solver start, SQLite, keys: p50", 61.0, "less"),
+    ]
 
 
 def test_faults_are_listed_with_their_figures() -> None:
-    records = [{"what": "kill -9", "jobs": 5, "killed": {"api": 1, "worker": 2}}]
-    text = faults.report({"environment": {}, "passed": False, "records": records})
-    assert "| kill -9 | jobs 5, killed api 1 worker 2 |" in text
-    assert "NOT ALL" in text
+    seen = [{"what": "kill -9", "form": "long", "jobs": 5, "killed": {"api": 1, "worker": 2}}]
+    record = faults.record_of(seen, False, {})
+    assert record.tables[0].rows == [("kill -9", "jobs 5, killed api 1 worker 2")]
+    assert "NOT ALL" in record.note
+    after = faults.record_of(seen, True, {})
+    assert "NOT ALL" not in after.note
+    before = as_document(after)["figures"]
+    assert list(worsened(before, record.figures)) == ["runs in which something failed: was 0, is 1"]
+
+
+def test_the_dashboard_is_held_to_its_bars() -> None:
+    def run(render_ms: float, rate: float) -> dict[str, Any]:
+        view = {"medianFramesPerS": rate, "worstFrameMs": 2000 / rate}
+        return {"operations": 10_240, "firstRenderMs": render_ms, **dict.fromkeys(VIEWS, view)}
+
+    record = dashboard.record_of([run(200, 60), run(999, 50), run(1200, 20)], {"browser": "one"})
+    first, *pans = record.tables[0].rows
+    assert first == ("first render", "999 ms", "1200 ms", "< 1000 ms: met")
+    assert pans[2] == (
+        "pan, zoomed 8 times",
+        "50 frames/s",
+        "20 frames/s, one frame 100 ms",
+        "≥ 30 frames/s: met",
+    )
+    missed = dashboard.record_of([run(1001, 29)], {})
+    assert [row[-1].endswith("MISSED") for row in missed.tables[0].rows] == [True] * 4
+    assert [figure.value for figure in missed.figures] == [1001, 29, 29, 29]

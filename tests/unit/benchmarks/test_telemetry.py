@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
-from benchmarks import telemetry
+from benchmarks.recording import as_document, as_markdown
+from benchmarks.telemetry.bench import MICRO_BATCHES, STAGES, TIME_NS, all_forward_all_backward
+from benchmarks.telemetry.measure import measured
+from benchmarks.telemetry.report import missed, record_of
 from planner.pipeline.documents import read_problem
 from planner.pipeline.schedule import TimedOp
 from planner.pipeline.timing import schedule_from_ops
@@ -20,6 +23,7 @@ GOOD: dict[str, Any] = {
     },
     "burst": {"count": 100, "per_s": 700.0, "statuses": {"200": 100}},
     "cpu_ms": 1.2,
+    "runs": 50,
     "due_per_s": 400.0,
 }  # fmt: skip
 
@@ -28,21 +32,20 @@ def test_the_plan_that_runs_begin_with_is_valid() -> None:
     passes = ("forward_ns", "backward_input_ns", "backward_weight_ns")
     problem = read_problem(
         {
-            "micro_batches": telemetry.MICRO_BATCHES,
-            "devices": [{}] * telemetry.STAGES,
+            "micro_batches": MICRO_BATCHES,
+            "devices": [{}] * STAGES,
             "stages": [
-                {"device": stage, **dict.fromkeys(passes, telemetry.TIME_NS)}
-                for stage in range(telemetry.STAGES)
+                {"device": stage, **dict.fromkeys(passes, TIME_NS)} for stage in range(STAGES)
             ],
         }
     )
-    ops = [TimedOp(**op) for op in telemetry.all_forward_all_backward()]
+    ops = [TimedOp(**op) for op in all_forward_all_backward()]
     assert verify(problem, schedule_from_ops(problem, ops)) == []
 
 
 @pytest.mark.timeout(400)
 def test_a_short_run_is_taken_whole() -> None:
-    figures = telemetry.measured("SQLite", posts=160, runs=4, per_second=80, burst_s=0.2)
+    figures = measured("SQLite", posts=160, runs=4, per_second=80, burst_s=0.2)
     assert figures["steady"]["count"] == 160
     assert figures["steady"]["statuses"] == {"200": 160}
     assert figures["burst"]["statuses"].keys() == {"200"}
@@ -61,6 +64,18 @@ def test_a_short_run_is_taken_whole() -> None:
 )
 def test_a_missed_bar_is_named(change: dict[str, Any], bar: str | None) -> None:
     row = {**GOOD, "steady": {**GOOD["steady"], **change}}
-    assert telemetry.missed(row) == ([] if bar is None else [bar])
-    text = telemetry.report({"machine": "one"}, [row])
-    assert ("MISSED" in text) == (bar is not None)
+    assert missed(row) == ([] if bar is None else [bar])
+    record = record_of([row], {"machine": "one"})
+    assert record.tables[0].rows[0][-1] == ("met" if bar is None else f"{bar}: MISSED")
+
+
+def test_later_runs_are_compared_by_database() -> None:
+    record = record_of([GOOD, GOOD | {"database": "PostgreSQL"}], {"machine": "one"})
+    figures = {figure.name: (figure.value, figure.better) for figure in record.figures}
+    assert figures["p99, SQLite"] == (20.0, "less")
+    assert figures["posts taken at most, PostgreSQL"] == (700.0, "more")
+    assert len(figures) == 8
+    assert (
+        "| SQLite | 50 | 1,000 | 400 | 2 | 400.0 | 4.0 | 9.0 | 20.0 | 40.0 | 1.20 | 700 | met |"
+        in (as_markdown(as_document(record), "#"))
+    )

@@ -1,0 +1,1 @@
+"""What each part of the pipeline solver adds; `python -m benchmarks.ablation`."""

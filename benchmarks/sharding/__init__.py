@@ -1,0 +1,1 @@
+"""Sharding plans against others' choices, and solve times; `python -m benchmarks.sharding`."""
