@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
@@ -157,7 +157,7 @@ class RunState:
             else estimates_to_document(self.rolled_back_on),
             "busy_links": sorted(self.busy_links),
             "ever_acked": self.ever_acked,
-            "before": self.before and asdict(self.before),
+            "before": self.before and self.before.to_document(),
             "shape_since": self.shape_since,
             "shape_changed": self.shape_changed,
             "limits_changed": self.limits_changed,
@@ -187,7 +187,7 @@ class RunState:
                 "busy_links": frozenset(document["busy_links"]),
                 # States that an older version of the service stored do not have it.
                 "disbelieved": frozenset(document.get("disbelieved", ())),
-                "before": before and Before(**before),
+                "before": before and Before.from_document(before),
             }
         )
 

@@ -8,7 +8,6 @@ and after the last acknowledgement, so that every rank learns of it before it ge
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
 
 from planner.following.look import NewVersion
 from planner.following.measured import Before, measured_gain, period
@@ -121,12 +120,8 @@ def _reach(turn: Turn) -> None:
 def _before(turn: Turn, older: int, apply_at: int) -> Before | None:
     """How the older version ran in the last iterations before the swap."""
     first = apply_at - turn.state.settings.measure_over
-    found = period(
-        turn.state.base,
-        turn.samples,
-        lambda i: first <= i < apply_at and turn.state.counts(i),
-    )
-    return None if found is None else Before(**asdict(found), version=older)
+    found = period(turn.samples, lambda i: first <= i < apply_at and turn.state.counts(i))
+    return None if found is None else Before(older, found)
 
 
 def _measure(turn: Turn) -> None:
@@ -140,14 +135,14 @@ def _measure(turn: Turn) -> None:
     if turn.newest < first + over - 1:
         return
     before = turn.state.before
-    after = period(turn.state.base, turn.samples, lambda i: i >= first, number)
+    after = period(turn.samples, lambda i: i >= first, number)
     if before is None or after is None:
         if before is None or turn.newest >= first + 2 * over:
             turn.replace_version(version.to(VersionState.CONFIRMED))
             turn.change(before=None)
             turn.tell("confirmed", f"version {number} stays; too few iteration times to measure")
         return
-    gain, noise = measured_gain(before, after)
+    gain, noise = measured_gain(turn.state.base, before.period, after)
     figures = {"measured_gain": gain, "measured_noise": noise}
     words = f"measured {gain:+.1%} ± {noise:.1%}"
     turn.change(before=None)

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from planner.errors import SpecError
-from planner.following.estimates import estimates_of
-from planner.following.measured import Before
+from planner.following.estimates import Estimate, estimates_of
+from planner.following.measured import Before, Period
 from planner.following.settings import FollowSettings, read_follow
 from planner.following.solve_records import Reason, Setback, SolveInFlight
 from planner.following.state import RunState, changed, new_run, same_shape
@@ -40,7 +40,9 @@ def full() -> RunState:
         rolled_back_on=profile,
         busy_links=frozenset({2, 0}),
         ever_acked=True,
-        before=Before(1e6, 0.01, None, version=1),
+        before=Before(
+            1, Period(1e6, 0.01, {(0, "forward_ns"): Estimate(1e5, 1.0, 2.0, 20, 0, 40)})
+        ),
         limits_changed=True,
     )
 

@@ -117,7 +117,9 @@ def test_a_stage_that_became_slower_is_not_held_against_the_plan() -> None:
 
     run.samples = samples(range(200), slower, iteration_ns=iteration_ns)
     assert run.at(75)[0] == "confirmed"
-    assert run.state.version(2).measured_gain == pytest.approx(0.1, abs=0.02)
+    version = run.state.version(2)
+    assert version.measured_gain == pytest.approx(0.08, abs=0.01)
+    assert version.measured_gain + 2 * version.measured_noise > 0.1
 
 
 def test_without_iteration_times_a_version_is_confirmed_unmeasured() -> None:
