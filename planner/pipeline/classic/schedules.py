@@ -21,6 +21,7 @@ from planner.pipeline.classic.sequences import (
     gpipe,
     interleaved_one_forward_one_backward,
     one_forward_one_backward,
+    zero_bubble_h1,
     zero_bubble_v,
 )
 from planner.pipeline.classic.timed import TimedClassic, from_schedule, timed, timed_fused
@@ -78,10 +79,11 @@ def interleaved_schedule(problem: PipelineProblem, chunks: int) -> TimedClassic:
 def zero_bubble_h1_schedule(problem: PipelineProblem) -> TimedClassic:
     """ZB-H1 (arXiv 2401.10241): 1F1B's depth, p micro-batches in memory, W in the gaps.
 
-    A list schedule, so that unequal stages are served too. Uniform: bubble
-    (p - 1)(F + B - W + 4c).
+    The better of the pattern for equal times and of list schedules, which serve unequal stages.
+    Uniform, W at most F and B: bubble (p - 1)(F + B - W + 4c).
     """
-    return _zero_bubble(problem, depth_profile(problem, 1.0, 0), len(problem.stages))
+    listed = _zero_bubble(problem, depth_profile(problem, 1.0, 0), len(problem.stages))
+    return _best([timed(problem, zero_bubble_h1(problem)), listed])
 
 
 def zero_bubble_h2_schedule(problem: PipelineProblem) -> TimedClassic:

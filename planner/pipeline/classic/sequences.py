@@ -35,6 +35,23 @@ def one_forward_one_backward(problem: PipelineProblem) -> Orders:
     return _orders(problem, sequences)
 
 
+def zero_bubble_h1(problem: PipelineProblem) -> Orders:
+    """The ZB-H1 pattern for equal times (arXiv 2401.10241): the order of 1F1B, and after a backward
+    of stage s the W of the micro-batch s before it, so that every stage holds p micro-batches. One
+    chunk."""
+    stages, count = len(problem.stages), problem.micro_batches
+    sequences = {}
+    for s in range(stages):
+        warm_up = min(count, stages - s)
+        steps = _run("F", s, range(warm_up))
+        for m in range(count):
+            steps += _run("B", s, [m])
+            steps += _run("W", s, range(max(0, m - s), m - s + 1))
+            steps += _run("F", s, range(warm_up + m, min(count, warm_up + m + 1)))
+        sequences[s] = [*steps, *_run("W", s, range(max(0, count - s), count))]
+    return _orders(problem, sequences)
+
+
 def interleaved_one_forward_one_backward(
     problem: PipelineProblem, chunks: int, extra_warm_up: int = 0
 ) -> Orders:

@@ -106,9 +106,10 @@ def test_interleaved_takes_any_number_of_micro_batches(p: int, m: int, chunks: i
 
 @pytest.mark.parametrize(("p", "m"), [(1, 4), (2, 4), (3, 7), (4, 8), (8, 32)])
 @pytest.mark.parametrize("c", [0, 3])
-def test_zero_bubble_h1(p: int, m: int, c: int) -> None:
-    schedule = schedules.zero_bubble_h1_schedule(uniform(p, m, c))
-    assert schedule.makespan_ns == m * (F + B + W) + (p - 1) * (F + B - W + 4 * c)
+@pytest.mark.parametrize("w", [W, F])
+def test_zero_bubble_h1(p: int, m: int, c: int, w: int) -> None:
+    schedule = schedules.zero_bubble_h1_schedule(uniform(p, m, c, w))
+    assert schedule.makespan_ns == m * (F + B + w) + (p - 1) * (F + B - w + 4 * c)
     assert max(schedule.peak_memory_bytes) <= 4 * p
 
 
