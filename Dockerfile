@@ -10,7 +10,7 @@ RUN python -m venv /opt/loadmaster \
     && /opt/loadmaster/bin/python -m pip install --no-cache-dir --no-compile --only-binary :all: \
         --require-hashes --requirement requirements/runtime.lock
 
-COPY README.md pyproject.toml ./
+COPY README.md LICENSE NOTICE THIRD-PARTY-LICENSES.md pyproject.toml ./
 COPY app app/
 COPY client client/
 COPY embedded embedded/

@@ -13,18 +13,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 # What is never opened, below `site-packages`. The CBC executable and the libraries that it and
-# python-mip load stay, in the plain build (any CPU) and, on x86-64, in the one for AVX2.
+# python-mip load stay, in the plain build (any CPU) and, on x86-64, in the one for AVX2; and so do
+# the licences' texts, which whoever passes an image on has to pass on too.
 UNUSED = (
     "cbcbox/cbc_dist_debug*",
     "cbcbox/cbc_dist*/bin/clp",
     "cbcbox/cbc_dist*/bin/mip-debug-cuts",
     "cbcbox/cbc_dist*/include",
-    "cbcbox/cbc_dist*/share",
+    "cbcbox/cbc_dist*/share/man",
+    "cbcbox/cbc_dist*/share/doc/*/[!L]*",
     "cbcbox/cbc_dist*/lib/cmake",
     "cbcbox/cbc_dist*/lib/pkgconfig",
     "cbcbox/cbc_dist*/lib/libOsiCommonTest.so*",
     "highsbox/highs_dist/include",
-    "highsbox/highs_dist/share",
+    "highsbox/highs_dist/share/doc/*/[!L]*",
     "numba/tests",
     "numba/cuda/tests",
     "pandas/tests",

@@ -20,6 +20,7 @@ from planner.following.telemetry import read_telemetry
 from planner.pipeline import request as pipeline_request
 from planner.sharding import request as sharding_request
 from planner.training import request as training_request
+from tests.contract.surface import compare, openapi_surface
 
 
 def resolve_run(body: dict[str, Any]) -> None:
@@ -55,7 +56,9 @@ def operations(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, A
 
 
 def test_the_kept_document_is_up_to_date() -> None:
-    assert FILE.read_text("utf-8") == document_text(), "run: python -m app.openapi"
+    kept, now = FILE.read_text("utf-8"), document_text()
+    surfaces = [openapi_surface(json.loads(text)) for text in (kept, now)]
+    assert kept == now, compare(*surfaces).message("python -m app.openapi")
 
 
 def test_every_answer_has_a_schema(document: dict[str, Any]) -> None:

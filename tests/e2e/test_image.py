@@ -6,6 +6,7 @@ removed and compiled is done by the steps that the Dockerfile has.
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import os
 import re
@@ -16,7 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.utils import canonicalize_name
 
+from planner.version import __version__
+from scripts.licences import in_image
 from scripts.prune_wheels import megabytes
 from tests.dockerfile import (
     Builder,
@@ -122,6 +126,22 @@ def test_it_is_small(image: Image, record_property: Any) -> None:
     record_property("megabytes", round(size))
     print(f"the environment of the image has {size:.0f} MB")
     assert 300 < size < MAX_MEGABYTES
+
+
+def test_what_is_listed_is_in_it_with_its_licence(image: Image) -> None:
+    # As THIRD-PARTY-LICENSES.md lists it for the image's own Python.
+    listed = dict(in_image(f"{sys.version_info.major}.{sys.version_info.minor}"))
+    installed = {
+        canonicalize_name(found.name): found.version
+        for found in importlib.metadata.distributions(path=[str(site_packages(image))])
+    }
+    assert installed.pop("loadmaster") == __version__
+    assert installed == listed
+    for pattern in (
+        "cbcbox/cbc_dist/share/doc/*/LICENSE",
+        "loadmaster-*.dist-info/licenses/LICENSE",
+    ):
+        assert list(site_packages(image).glob(pattern)), pattern
 
 
 def test_nothing_but_the_service_and_its_packages_is_in_it(image: Image) -> None:

@@ -10,6 +10,7 @@ import pytest
 import app.errors
 from app.errors import ServiceError
 from app.settings import Settings
+from benchmarks import results
 from client.configuration import SECTIONS
 from planner.cost.hardware import ClusterDocument, EfficiencyDocument, read_cluster
 from planner.cost.hardware_presets import GPU_ALIASES, GPU_PRESETS
@@ -123,6 +124,20 @@ def test_every_error_code_is_listed() -> None:
 
 
 def test_links_between_documents_lead_somewhere() -> None:
-    for document in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
+    for document in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
         for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text()):
             assert (document.parent / target).exists(), f"{document.name}: {target}"
+
+
+def test_the_page_of_results_is_what_the_records_make() -> None:
+    """`python -m benchmarks.results` makes it."""
+    made = "\n".join(results.page(results.kept_records()))
+    assert results.PAGE.read_text() == made
+
+
+def test_every_picture_of_a_record_is_on_the_page_and_there() -> None:
+    text = results.PAGE.read_text()
+    for name, record in results.kept_records().items():
+        for image in record["images"]:
+            assert f"](images/results/{image})" in text, name
+            assert (results.PAGE.parent / "images" / "results" / image).exists(), image

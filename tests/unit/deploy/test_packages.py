@@ -23,7 +23,8 @@ BUILT = (
 def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A source tree with a build of the dashboard, whatever this checkout has."""
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    (tmp_path / "README.md").touch()
+    for name in ("README.md", "LICENSE", "NOTICE", "THIRD-PARTY-LICENSES.md"):
+        (tmp_path / name).touch()
     for name in BUILT:
         path = tmp_path / "app" / "dashboard" / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -41,3 +42,13 @@ def test_the_dashboard_is_in_the_wheel(source: Path) -> None:
     command.ensure_finalized()
     packaged = {f"{folder}/{name}" for _, folder, _, names in command.data_files for name in names}
     assert {f"app/dashboard/{name}" for name in BUILT} <= packaged
+
+
+def test_the_licence_and_the_notices_are_in_the_wheel(source: Path) -> None:
+    distribution = Distribution({"script_name": "setup.py"})
+    apply_configuration(distribution, source / "pyproject.toml")
+    distribution.finalize_options()
+    assert distribution.metadata.license_expression == "Apache-2.0"
+    assert set(distribution.metadata.license_files) == {
+        "LICENSE", "NOTICE", "THIRD-PARTY-LICENSES.md",
+    }  # fmt: skip

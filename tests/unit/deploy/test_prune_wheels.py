@@ -25,6 +25,9 @@ def cbc_build(site_packages: Path, name: str) -> Path:
     write(build / "include" / "coin-or" / "Cbc.h")
     write(build / "bin" / "cbc", "program")
     write(build / "bin" / "clp", "program")
+    write(build / "share" / "doc" / "coin-or-cbc" / "README.md")
+    write(build / "share" / "doc" / "coin-or-cbc" / "LICENSE", "EPL-2.0")
+    write(build / "share" / "man" / "man1" / "cbc.1")
     return build
 
 
@@ -45,6 +48,15 @@ def test_of_cbc_the_program_and_its_libraries_are_left(
     libraries = ("libCbc.so", "libCbc.so.0", "libCbc.so.0.0.0", "libgfortran.so.5")
     expected = {f"{name}/lib/{library}" for name in kept for library in libraries}
     assert left == expected | {f"{name}/bin/cbc" for name in kept} | {"__init__.py"}
+
+
+def test_licences_stay(tmp_path: Path) -> None:
+    write(tmp_path / "cbcbox" / "__init__.py")
+    build = cbc_build(tmp_path, "cbc_dist")
+    write(tmp_path / "highsbox" / "highs_dist" / "share" / "doc" / "HIGHS" / "LICENSE.txt", "MIT")
+    prune(tmp_path)
+    assert (build / "share" / "doc" / "coin-or-cbc" / "LICENSE").read_text() == "EPL-2.0"
+    assert list(tmp_path.rglob("highsbox/**/LICENSE.txt"))
 
 
 def test_copies_become_links_that_lead_to_the_same(tmp_path: Path) -> None:

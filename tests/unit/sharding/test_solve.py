@@ -76,7 +76,7 @@ def test_the_referee_accepts_every_plan(body: Body) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-@settings(max_examples=by_form(50, 300), deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=by_form(25, 300), deadline=None, suppress_health_check=SLOW)
 @given(bodies(most_operators=9))
 def test_the_referee_accepts_every_plan_of_many(body: Body) -> None:
     check_answer(body, solve(body))
