@@ -1,4 +1,4 @@
-"""What the benchmarks share: their folders, waiting for a job, and the independent checker."""
+"""What the benchmarks share: their folders, their arguments and the independent checker."""
 
 from __future__ import annotations
 
@@ -6,18 +6,12 @@ import argparse
 import json
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-
-from client.library.requests import TERMINAL_STATES
-from client.library.service import Service
 
 FOLDER = Path(__file__).parent
 PROBLEMS = FOLDER / "problems"
 BEST_KNOWN = PROBLEMS / "best-known.json"
-POLL_S = 0.5
 CHECKER_S = 60.0
 """How long a checker may take; one that proves optimality by itself may not end on 96 layers."""
 
@@ -27,16 +21,6 @@ def parser_for(description: str | None) -> argparse.ArgumentParser:
     return argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-
-
-def wait_for(
-    client: Service, job_id: str, on_poll: Callable[[], None] = lambda: None
-) -> dict[str, Any]:
-    """The status of a job once it is over."""
-    while (status := client.status(job_id))["state"] not in TERMINAL_STATES:
-        on_poll()
-        time.sleep(POLL_S)
-    return status
 
 
 def check(document: dict[str, Any], checker: Path | None) -> str | None:

@@ -4,7 +4,8 @@
 
 Builds the page of `dashboard/tests/gantt/measure` (`scripts/test --browser` installs what that
 needs), measures the time from the data to the first painted frame and the frames per second while
-the chart is panned at three zooms, and writes `results/dashboard.md` and `.json`; 1 if a bar is missed.
+the chart is panned at three zooms, and writes `results/dashboard.md` and `.json`; 1 if a bar is
+missed.
 """
 
 from __future__ import annotations
@@ -91,11 +92,11 @@ def table(runs: Sequence[Run]) -> Iterator[tuple[str, str, str, str]]:
 
 
 def _median_render_ms(runs: Sequence[Run]) -> float:
-    return statistics.median(run["firstRenderMs"] for run in runs)
+    return float(statistics.median(run["firstRenderMs"] for run in runs))
 
 
 def _median_rate(runs: Sequence[Run], view: str) -> float:
-    return statistics.median(run[view]["medianFramesPerS"] for run in runs)
+    return float(statistics.median(run[view]["medianFramesPerS"] for run in runs))
 
 
 def _verdict(met: bool) -> str:

@@ -15,12 +15,12 @@ from typing import Literal
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
+from benchmarks.labels import CHARACTER, Point, placed
+
 IMAGES = Path(__file__).parents[1] / "docs" / "images" / "results"
 WIDTH, HEIGHT = 760, 460
 LEFT, RIGHT, BOTTOM = 72, 24, 58
 LINE_HEIGHT = 20
-CHARACTER = 6.7
-"""Width of a character on average, in 13-pixel text; whatever is placed by it has some room."""
 LIGHT = ("#1d5fc4", "#c2410c", "#0f766e", "#7e22ce", "#a16207", "#be185d", "#4d7c0f", "#475569")
 DARK = ("#7cb0ff", "#fb923c", "#5eead4", "#c99bff", "#facc15", "#f9a8d4", "#bef264", "#cbd5e1")
 STEP_DASHES = (None, "9 3", "3 3", "12 3 3 3")
@@ -33,8 +33,6 @@ text { font: 13px system-ui, "Segoe UI", Helvetica, Arial, sans-serif; fill: var
 .axis { stroke: var(--text); }
 .line { fill: none; stroke-width: 2; stroke-linejoin: round; }
 """
-
-Point = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +47,20 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Points of one kind: joined by a `line`, by `steps` (the value holds until the next point),
-    or single `dots`, beside which `names` stand, one each, if given."""
+    """Points of one kind: joined by a `line`, which has no markers if it is dashed, by `steps` (the
+    value holds until the next point), or single `dots`, beside which `names` stand, one each, if
+    given."""
 
     label: str
     points: Sequence[Point]
     kind: Literal["line", "steps", "dots"] = "line"
     is_dashed: bool = False
     names: Sequence[str] = ()
+
+    @property
+    def has_markers(self) -> bool:
+        """Whether each point is marked."""
+        return self.kind == "dots" or (self.kind == "line" and not self.is_dashed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,14 +129,10 @@ def as_svg(chart: Chart) -> str:
     for i, series in enumerate(chart.series):
         if series.kind != "dots":
             _line(picture, series, i, x, y)
-    named: list[tuple[Point, str]] = []
     for i, series in enumerate(chart.series):
-        if series.kind != "steps":
-            for point in series.points:
-                _marker(picture, i, x(point[0]), y(point[1]))
-        for (px, py), name in zip(series.points, series.names, strict=False):
-            named.append(((x(px), y(py)), name))
-    _names(picture, named, _drawn_points(chart.series, x, y))
+        for px, py in series.points if series.has_markers else ():
+            _marker(picture, i, x(px), y(py))
+    _names(picture, chart.series, x, y)
     ElementTree.indent(picture, " ")
     return ElementTree.tostring(picture, encoding="unicode")
 
@@ -166,7 +166,7 @@ def _legend(picture: Element, series: Sequence[Series]) -> float:
         middle = top - 4.5
         if entry.kind != "dots":
             _stroke(picture, [(left, middle), (left + 26, middle)], i, entry)
-        if entry.kind != "steps":
+        if entry.has_markers:
             _marker(picture, i, left + 13, middle)
         _text(picture, entry.label, left + 34, top)
         left += width
@@ -260,50 +260,22 @@ def _marker(picture: Element, number: int, x: float, y: float) -> None:
     SubElement(picture, "polygon", kind | {"points": corners})
 
 
-def _drawn_points(series: Sequence[Series], x: _Scale, y: _Scale) -> list[Point]:
-    """All dots, and lines as points close to each other."""
-    drawn: list[Point] = []
-    for entry in series:
-        points = [(x(px), y(py)) for px, py in entry.points]
-        drawn += points
-        for start, end in pairwise(points) if entry.kind != "dots" else ():
-            count = math.ceil(math.dist(start, end) / 10)
-            shares = [i / count for i in range(1, count)]
-            drawn += [
-                (start[0] + s * (end[0] - start[0]), start[1] + s * (end[1] - start[1]))
-                for s in shares
-            ]
-    return drawn
-
-
-def _names(picture: Element, named: Sequence[tuple[Point, str]], points: Sequence[Point]) -> None:
-    """Each name beside its dot, on the side where it covers least of what is there already."""
-    taken = [(px - 5, py - 5, px + 5, py + 5) for px, py in points]
-    for (px, py), name in named:
-        width = CHARACTER * len(name)
-        places = (
-            (px + 8, py + 4.5),
-            (px - 8 - width, py + 4.5),
-            (px - width / 2, py - 9),
-            (px - width / 2, py + 18),
-            (px + 6, py - 9),
-            (px + 6, py + 18),
-        )
-        boxes = [(left, base - 11, left + width, base + 3) for left, base in places]
-        box = min(boxes, key=lambda box: _covered(box, taken))
-        taken.append(box)
-        _text(picture, name, box[0], box[3] - 3, {"class": "name"})
-
-
-def _covered(box: Sequence[float], taken: Sequence[Sequence[float]]) -> float:
-    """How much of a box, in square pixels, is taken or outside the picture."""
-    left, top, right, bottom = box
-    covered = sum(
-        max(0.0, min(right, r) - max(left, x)) * max(0.0, min(bottom, b) - max(top, y))
-        for x, y, r, b in taken
-    )
-    outside = max(0.0, right - WIDTH + RIGHT) + max(0.0, LEFT - left)
-    return covered + outside * (bottom - top)
+def _names(picture: Element, series: Sequence[Series], x: _Scale, y: _Scale) -> None:
+    """Each name beside its dot."""
+    at = [[(x(px), y(py)) for px, py in entry.points] for entry in series]
+    dots = [
+        point for entry, own in zip(series, at, strict=True) if entry.has_markers for point in own
+    ]
+    lines = [own for entry, own in zip(series, at, strict=True) if entry.kind != "dots"]
+    named = [
+        pair
+        for entry, own in zip(series, at, strict=True)
+        if entry.names
+        for pair in zip(own, entry.names, strict=True)
+    ]
+    inside = (LEFT, y.last_px, WIDTH - RIGHT, y.first_px)
+    for (_, name), (left, base) in zip(named, placed(named, dots, lines, inside), strict=True):
+        _text(picture, name, left, base, {"class": "name"})
 
 
 def _text(

@@ -1,13 +1,14 @@
-"""Posts the benchmark problems to a running service and compares the answers.
+"""Solves the benchmark problems afresh and compares the answers with the best values known.
 
     python -m benchmarks.pipeline [--server URL] [--time-limit S] [--engines E,E] [--checker FILE]
                                   [NAME ...]
 
-Every problem of `problems/` is solved afresh by each engine in turn. Each answer is set beside
-the best value known (`problems/best-known.json`) and the best classic schedule of its own
-comparison, and checked by an independent checker program if one is given. Writes
-`results/pipeline.json` and `results/pipeline.md` after each problem; exits with 1 if an answer is
-missing or refused by the checker.
+Every problem of `problems/` is solved by each engine in turn, in child processes or, with
+`--server`, by a running service. Each answer is set beside the best value known
+(`problems/best-known.json`) and the best classic schedule of its own comparison, verified once
+more, and checked by an independent checker program if one is given. Without other arguments than
+that writes `results/pipeline.json` and `results/pipeline.md`; exits with 1 if an answer is missing
+or refused.
 """
 
 from __future__ import annotations
@@ -21,40 +22,49 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
-from benchmarks.common import BEST_KNOWN, FOLDER, PROBLEMS, check, wait_for
-from benchmarks.report import as_line, header, summary
+from benchmarks.common import BEST_KNOWN, PROBLEMS, check, parser_for
+from benchmarks.environment import environment_now
+from benchmarks.recording import as_line, keep, show
+from benchmarks.report import cells, columns, record_of
 from benchmarks.solver_memory import SolverMemory
+from benchmarks.verified import wrong_in_schedule
 from client.connecting import connect
 from client.errors import ApiError
-from client.library.requests import DEFAULT_SERVER
-from client.library.service import Service
+from client.library.planner import Planner
 from planner.pipeline.options import DEFAULT_ENGINE, Engine
 
 THIS_MACHINE = ("127.0.0.1", "::1", "localhost")
+LIMIT_S = 20.0
+POLL_S = 0.5
 
 
 def main() -> int:
     """Run the benchmark from the command line."""
-    parser = argparse.ArgumentParser(description="Benchmark the pipeline scheduler.")
-    parser.add_argument("--server", default=DEFAULT_SERVER)
-    parser.add_argument("--time-limit", type=float, default=60.0)
+    parser = parser_for(__doc__)
+    parser.add_argument("--server", help="address of a service; without one none is needed")
+    parser.add_argument("--time-limit", type=float, default=LIMIT_S, help="seconds of each solve")
     parser.add_argument("--engines", type=read_engines, default=(DEFAULT_ENGINE,))
     parser.add_argument("--checker", type=Path, help="a program that checks a result file")
     parser.add_argument("names", nargs="*", help="problems; all that there are")
-    arguments = parser.parse_args()
-    names = arguments.names or sorted(p.stem for p in PROBLEMS.glob("*.json") if p != BEST_KNOWN)
+    asked = parser.parse_args()
+    environment = environment_now()
+    names = asked.names or sorted(p.stem for p in PROBLEMS.glob("*.json") if p != BEST_KNOWN)
     best_known = json.loads(BEST_KNOWN.read_text())
     rows: list[dict[str, Any]] = []
-    print(header(arguments.engines))
-    with connect(arguments.server) as client:
+    print(as_line(columns(asked.engines)), file=sys.stderr)
+    with Planner.over(connect(asked.server)) if asked.server else Planner.local() as planner:
         for name in names:
             known = best_known.get(name, {})
-            engines = {e: measure(client, name, known, e, arguments) for e in arguments.engines}
+            engines = {
+                engine: measure(planner, name, known, engine, asked) for engine in asked.engines
+            }
             row = {"name": name, "best_known_ns": known.get("makespan_ns"), "engines": engines}
             rows.append(row)
-            print(as_line(row), flush=True)
-            write_results(rows, arguments)
-    print("", summary(rows, arguments.engines), sep="\n")
+            print(as_line(cells(row)), file=sys.stderr, flush=True)
+    record = record_of(rows, asked.engines, asked.time_limit, environment)
+    show(record)
+    if vars(asked) | {"checker": None} == vars(parser.parse_args([])):
+        keep("pipeline", record)
     return 0 if all(m["ok"] for row in rows for m in row["engines"].values()) else 1
 
 
@@ -67,32 +77,36 @@ def read_engines(text: str) -> tuple[str, ...]:
 
 
 def measure(
-    client: Service,
+    planner: Planner,
     name: str,
     known: Mapping[str, Any],
     engine: str,
-    arguments: argparse.Namespace,
+    asked: argparse.Namespace,
 ) -> dict[str, Any]:
     """Solve one problem afresh and describe the answer."""
     problem = json.loads((PROBLEMS / f"{name}.json").read_text())
-    solver = {"engine": engine, "time_limit_s": arguments.time_limit}
+    solver = {"engine": engine, "time_limit_s": asked.time_limit}
     memory = SolverMemory()
-    is_here = urllib.parse.urlsplit(arguments.server).hostname in THIS_MACHINE
+    is_here = not asked.server or urllib.parse.urlsplit(asked.server).hostname in THIS_MACHINE
     sample: Callable[[], None] = memory.sample if is_here else lambda: None
     started = time.monotonic()
-    job = client.submit(
-        "pipeline", {"problem": problem, "solver": solver, "name": name}, fresh=True
+    job = planner.pipeline_schedule(
+        {"problem": problem, "solver": solver, "name": name}, fresh=True
     )
-    status = wait_for(client, job["id"], sample)
-    measured = {"state": status["state"], "seconds": round(time.monotonic() - started, 1)}
+    while not job.status().is_over:
+        sample()
+        time.sleep(POLL_S)
+    measured = {"state": job.state, "seconds": round(time.monotonic() - started, 1)}
     try:
-        answer = client.result(job["id"])
+        answer = job.document()
     except ApiError as error:
         return measured | {"ok": False, "error": str(error)}
-    if status["state"] == "infeasible":
+    if job.state == "infeasible":
         devices = answer["infeasibility"]["devices"]
         return measured | {"ok": known.get("infeasible", False), "devices": devices}
-    complaint = check({"problem": problem, "schedule": answer["schedule"]}, arguments.checker)
+    complaint = wrong_in_schedule(problem, answer["schedule"]) or check(
+        {"problem": problem, "schedule": answer["schedule"]}, asked.checker
+    )
     return {
         **measured,
         **figures_of(problem, answer),
@@ -132,22 +146,7 @@ def figures_of(problem: Mapping[str, Any], answer: Mapping[str, Any]) -> dict[st
         "best_at_s": steps[-1]["seconds"] if steps else None,
         "device_memory_share": max(shares, default=None),
         "found_by": provenance.get("found_by"),
-        "stopped_by": provenance["stopped_by"],
-        "ablation": provenance.get("ablation"),
-        "planner_version": provenance["planner_version"],
     }
-
-
-def write_results(rows: Sequence[dict[str, Any]], arguments: argparse.Namespace) -> None:
-    """Keep the figures beside the program."""
-    engines = arguments.engines
-    title = f"# Pipeline schedules, {', '.join(engines)}, limit {arguments.time_limit:g} s"
-    table = "\n".join([header(engines), *map(as_line, rows)])
-    results = FOLDER / "results"
-    results.mkdir(exist_ok=True)
-    (results / "pipeline.md").write_text(f"{title}\n\n{table}\n\n{summary(rows, engines)}\n")
-    document = {"time_limit_s": arguments.time_limit, "engines": engines, "rows": rows}
-    (results / "pipeline.json").write_text(json.dumps(document, indent=1) + "\n")
 
 
 if __name__ == "__main__":

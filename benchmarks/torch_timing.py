@@ -93,7 +93,7 @@ def _figures(name: str, timing: timed.Timing) -> Iterator[Figure]:
 
 
 def _median_error(timing: timed.Timing) -> float:
-    return timing.median_s / timing.planned_s - 1
+    return float(timing.median_s / timing.planned_s - 1)
 
 
 if __name__ == "__main__":

@@ -21,8 +21,10 @@ def wrong_in_schedule(problem: Mapping[str, Any], schedule: Mapping[str, Any]) -
     violations = verify(read, timed)
     if violations:
         return str(violations[0])
-    if timed.makespan_ns != schedule["makespan_ns"]:
-        return f"takes {timed.makespan_ns} ns, and says {schedule['makespan_ns']}"
+    for name in ("makespan_ns", "steady_span_ns"):
+        value = getattr(timed, name)
+        if value != schedule[name]:
+            return f"has a {name} of {value}, and says {schedule[name]}"
     return None
 
 

@@ -40,10 +40,10 @@ class LocalSearch(Portfolio):
             self.moves = search(state, state.deadline)
 
 
-HEURISTICS, AUTO = "heuristics", "whole portfolio"
+HEURISTICS, SEARCH, AUTO = "heuristics", "+ local search", "whole portfolio"
 VARIANTS: Mapping[str, tuple[type[Portfolio], Engine]] = {
     HEURISTICS: (Heuristics, "auto"),
-    "+ local search": (LocalSearch, "auto"),
+    SEARCH: (LocalSearch, "auto"),
     "+ CBC": (Portfolio, "cbc"),
     "+ HiGHS": (Portfolio, "highs"),
     "+ CP-SAT": (Portfolio, "cp_sat"),

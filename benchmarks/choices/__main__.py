@@ -8,7 +8,7 @@ from benchmarks import choices
 from benchmarks.choices.delay import delayed
 from benchmarks.choices.factor import factored
 from benchmarks.choices.order import KINDS, ordered
-from benchmarks.choices.problems import MODEL_MADE, problem_named
+from benchmarks.choices.problems import MODEL_MADE, TWO_A_SWITCH, problem_named
 from benchmarks.choices.report import Results, delay_chart, record_of
 from benchmarks.choices.switch import switched
 from benchmarks.common import parser_for
@@ -16,17 +16,19 @@ from benchmarks.environment import environment_now
 from benchmarks.figures import draw
 from benchmarks.recording import keep, show
 
-ZERO_BUBBLE = (
+HALF_LINK, WHOLE_LINK, SLOW_LINK = (
     "zb-6.2b-8x32-offload-k0.5-mem0.25",
     "zb-6.2b-8x32-offload-k1.0-mem0.25",
     "zb-6.2b-8x32-offload-k1.4-mem0.375",
 )
-SHARED = ("offload-8x16-shared-switch", "large-16x64-offload", "GPT-14.2B, 8 x A100-40GB")
-DELAYED = (SHARED[0], *ZERO_BUBBLE, SHARED[1], *MODEL_MADE)
-FACTORED = (SHARED[0], ZERO_BUBBLE[1], "GPT-14.2B, 8 x A100-40GB")
+SMALL, LARGE = "offload-8x16-shared-switch", "large-16x64-offload"
+MODEL = "GPT-14.2B, 8 x A100-40GB"
+DELAYED = (SMALL, WHOLE_LINK, SLOW_LINK, LARGE, *MODEL_MADE)
+SHARED = (SMALL, HALF_LINK + TWO_A_SWITCH, WHOLE_LINK + TWO_A_SWITCH, LARGE, MODEL)
+FACTORED = (SMALL, WHOLE_LINK + TWO_A_SWITCH, MODEL)
 SEARCH_ITERATIONS = 300
 ORDER_SIZE = (3, 4)
-ORDER_SEEDS = 6
+ORDER_SEEDS = 5
 ORDER_LIMIT_S = 20.0
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations
 from random import Random
 
+from benchmarks.following.solves import Solver
 from benchmarks.solving import Solved, solved
 from planner.pipeline.problem import (
     Device,
@@ -18,37 +19,43 @@ from planner.pipeline.problem import (
 
 MS = 1_000_000
 ACTIVATION_BYTES = 64 * 2**20
+SIZES = (0.5, 0.75, 1.0, 1.25, 1.5)
+SEARCH_ITERATIONS = 100
+PROMISING = 3
+"""So many of the best orders of micro-batches are solved exactly."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """Random problems: whether micro-batches differ (by up to half in time and size, the same on
-    all stages), and whether activations can be offloaded."""
+    """Random problems: whether micro-batches differ in time and size, by up to half, and whether
+    by other factors on each stage; and whether activations can be offloaded."""
 
     name: str
     unequal: bool
-    offload: bool
+    offload: bool = False
+    differs_by_stage: bool = False
 
 
 KINDS = (
-    Kind("equal micro-batches", unequal=False, offload=False),
+    Kind("equal micro-batches", unequal=False),
     Kind("equal, with offload", unequal=False, offload=True),
-    Kind("unequal micro-batches", unequal=True, offload=False),
+    Kind("unequal micro-batches", unequal=True),
     Kind("unequal, with offload", unequal=True, offload=True),
+    Kind("unequal, otherwise on each stage", unequal=True, differs_by_stage=True),
 )
 
 
 @dataclass(frozen=True)
 class Ordered:
-    """One problem: the makespans (ns) of the best schedule in the given order, of the best one in
-    whichever order on each stage, and of the best one in one order that all stages keep. None
-    where it was not proven in time."""
+    """One problem: the makespans (ns) of the best schedule in the given order and of the best one
+    in whichever order on each stage, None where that was not proven in time; and of the best one
+    that was found in one order that all stages keep."""
 
     kind: Kind
     seed: int
     fixed_ns: int | None
     free_ns: int | None
-    one_order_ns: int | None
+    one_order_ns: int
     wrong: Sequence[str]
 
     @property
@@ -62,37 +69,49 @@ def ordered(kind: Kind, stages: int, micro_batches: int, seed: int, limit_s: flo
     problem = random_problem(kind, stages, micro_batches, seed)
     fixed = solved(problem, limit_s)
     free = solved(replace(problem, micro_batch_order=MicroBatchOrder.FREE), limit_s)
-    answers, one_order_ns = [fixed, free], _proven_ns(fixed)
-    if _proven_ns(free) is not None and one_order_ns != _proven_ns(free) and kind.unequal:
-        others = list(_other_orders(problem, free.bound_ns, limit_s))
-        answers += others
-        values = [_proven_ns(answer) for answer in others]
-        known = [value for value in [*values, one_order_ns] if value is not None]
-        # What was not proven may be better than all that was, unless nothing can be.
-        settled = None not in values or min(known, default=0) == free.bound_ns
-        one_order_ns = min(known) if settled and known else None
+    answers = [fixed, free]
+    for order in promising_orders(problem):
+        if free.bound_ns in [answer.objective_ns for answer in answers if answer is not free]:
+            break
+        answers.append(solved(in_order(problem, order), limit_s))
+    in_one = [answer.objective_ns for answer in answers if answer is not free]
     return Ordered(
         kind=kind,
         seed=seed,
         fixed_ns=_proven_ns(fixed),
         free_ns=_proven_ns(free),
-        one_order_ns=one_order_ns,
+        one_order_ns=min(value for value in in_one if value is not None),
         wrong=[answer.wrong for answer in answers if answer.wrong is not None],
     )
+
+
+def promising_orders(problem: PipelineProblem) -> list[tuple[int, ...]]:
+    """The orders of the micro-batches in which a short search finds the best schedules."""
+    solver = Solver(SEARCH_ITERATIONS)
+
+    def makespan_ns(order: tuple[int, ...]) -> int:
+        plan = solver.solve(in_order(problem, order))
+        assert plan is not None
+        return int(plan.document["makespan_ns"])
+
+    return sorted(permutations(range(problem.micro_batches)), key=makespan_ns)[:PROMISING]
 
 
 def random_problem(kind: Kind, stages: int, micro_batches: int, seed: int) -> PipelineProblem:
     """Stages of 4 to 12 ms for each of F, B and W in whole ms, and room for one activation less
     than 1F1B holds, but for two at least (for one with offload)."""
     draw = Random(seed)
-    sizes = [
-        draw.choice((0.5, 0.75, 1.0, 1.25, 1.5)) if kind.unequal else 1.0
-        for _ in range(micro_batches)
-    ]
+
+    def drawn() -> list[float]:
+        return [draw.choice(SIZES) if kind.unequal else 1.0 for _ in range(micro_batches)]
+
+    sizes = drawn()
 
     def times() -> tuple[int, ...]:
         own = draw.randint(4, 12)
-        return tuple(round(own * size) * MS for size in sizes)
+        return tuple(
+            round(own * size) * MS for size in (drawn() if kind.differs_by_stage else sizes)
+        )
 
     activation = tuple(round(ACTIVATION_BYTES * size) for size in sizes)
     none = (0,) * micro_batches
@@ -148,21 +167,6 @@ def in_order(problem: PipelineProblem, order: Sequence[int]) -> PipelineProblem:
             for own in problem.stages
         ),
     )
-
-
-def _other_orders(problem: PipelineProblem, enough_ns: int, limit_s: float) -> Iterator[Solved]:
-    """Every order of the micro-batches that differs from the given one, until one is as good as
-    any schedule can be."""
-    seen = {problem.stages}
-    for order in permutations(range(problem.micro_batches)):
-        other = in_order(problem, order)
-        if other.stages in seen:
-            continue
-        seen.add(other.stages)
-        answer = solved(other, limit_s)
-        yield answer
-        if answer.objective_ns == enough_ns:
-            return
 
 
 def _proven_ns(answer: Solved) -> int | None:

@@ -1,10 +1,11 @@
 """A schedule executed where copies overlap: those of a link share what it carries.
 
-Written apart from the planner's own timing, in which a link serves one copy after the other. Here a
-copy begins as soon as it is asked for, however many run on its link in its direction: a copy
-alone takes its full time, and of k copies each goes at the rate min(1, capacity / k). `capacity` is
-how many copies' worth the link carries in one direction at once: 1 where one copy fills it, more
-where one alone does not.
+Written apart from the planner's own timing, in which a link serves one copy after the other. Here
+each device has a stream of offloads and one of reloads, which do one copy after the other in the
+order of the schedule, whatever other devices do: a copy alone on its link and in its direction
+takes its full time, and of k copies each goes at the rate min(1, capacity / k). `capacity` is how
+many copies' worth the link carries in one direction at once: 1 where one copy fills it, more where
+one alone does not.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 from itertools import chain
 from math import ceil
+from operator import attrgetter
 
 from planner.errors import OrderError
 from planner.pipeline.effects import data_dependencies, memory_effects
@@ -23,6 +26,15 @@ from planner.pipeline.schedule import Schedule, Token
 
 DONE_NS = 0.5
 """So little of a copy is none."""
+
+
+class Keeps(StrEnum):
+    """What ranks keep of a schedule: the order of their own operations; its waits as well; or also
+    the order of the copies on a link that several devices share, as ranks that run an export do."""
+
+    ORDER = "order alone"
+    WAITS = "waits"
+    LINKS = "waits and links"
 
 
 @dataclass(frozen=True)
@@ -35,22 +47,21 @@ class Executed:
 
 class Overlapping:
     """One execution. Each device starts its F, B, W and R in the schedule's order, each as soon as
-    its data is there; with `keeps_waits` also no sooner than the schedule's waits allow. Nothing
-    else holds memory limits. `problem` has the true times, whatever the schedule was made for."""
+    its data is there and what the ranks keep allows. Nothing else holds memory limits. `problem`
+    has the true times, whatever the schedule was made for."""
 
     def __init__(
-        self, problem: PipelineProblem, schedule: Schedule, capacity: float, *, keeps_waits: bool
+        self, problem: PipelineProblem, schedule: Schedule, capacity: float, keeps: Keeps
     ) -> None:
         self.problem, self.capacity = problem, capacity
         self.sequences = orders_of(problem, schedule.ops).compute
-        self.after = (
-            {wait.token: wait.after for wait in schedule.waits or ()} if keeps_waits else {}
-        )
+        self.after = _after(problem, schedule, keeps)
         self.all = {op.token for op in schedule.ops}
         self.duration_ns = {token: _duration_ns(problem, token) for token in self.all}
         self.next_token = [0] * len(self.sequences)
         self.free_ns = [0] * len(self.sequences)
-        self.asked: list[Token] = []
+        self.streams = _streams(problem, schedule)
+        self.next_copy = dict.fromkeys(self.streams, 0)
         self.end_ns: dict[Token, int] = {}
         self.copies: dict[Channel, dict[Token, float]] = defaultdict(dict)
         self.used = [0] * len(problem.devices)
@@ -85,17 +96,30 @@ class Overlapping:
         for device, tokens in enumerate(self.sequences):
             while self.next_token[device] < len(tokens):
                 token = tokens[self.next_token[device]]
-                is_free = token.op == "R" or self.free_ns[device] <= self.now
-                if not (is_free and self._is_ready(token)):
+                if token.op == "R":
+                    may_start = self._is_next_copy(device, token)
+                else:
+                    may_start = self.free_ns[device] <= self.now
+                if not (may_start and self._is_ready(token)):
                     break
                 self._start(token)
                 self.next_token[device] += 1
                 started = True
-        for token in [token for token in self.asked if self._is_ready(token)]:
-            self.asked.remove(token)
-            self._start(token)
-            started = True
+        for (device, op), copies in self.streams.items():
+            if op == "R" or self.next_copy[device, op] == len(copies):
+                continue
+            token = copies[self.next_copy[device, op]]
+            if self._is_next_copy(device, token) and self._is_ready(token):
+                self._start(token)
+                started = True
         return started
+
+    def _is_next_copy(self, device: int, token: Token) -> bool:
+        """Whether its device's stream has come to it and has nothing under way."""
+        place = self.next_copy[device, token.op]
+        copies = self.streams[device, token.op]
+        is_idle = place == 0 or copies[place - 1] in self.end_ns
+        return is_idle and copies[place] == token
 
     def _is_ready(self, token: Token) -> bool:
         return all(
@@ -109,6 +133,7 @@ class Overlapping:
         if token.op in "OR":
             channel = self.problem.channel(token.stage, token.op)
             self.copies[channel][token] = self.duration_ns[token]
+            self.next_copy[self.problem.stages[token.stage].device, token.op] += 1
             return
         end = self.now + self.duration_ns[token]
         self.computing[token] = end
@@ -159,9 +184,32 @@ class Overlapping:
         for token in ended:
             self.end_ns[token] = until
             self._account(token, at_end=True)
-            offload = token._replace(op="O")
-            if token.op == "F" and offload in self.all:
-                self.asked.append(offload)
+
+
+def _after(
+    problem: PipelineProblem, schedule: Schedule, keeps: Keeps
+) -> dict[Token, tuple[Token, ...]]:
+    """What else an operation waits for."""
+    if keeps is Keeps.ORDER:
+        return {}
+    after = {wait.token: wait.after for wait in schedule.waits or ()}
+    last: dict[Channel, Token] = {}
+    for op in schedule.ops if keeps is Keeps.LINKS else ():
+        if op.op in "OR":
+            channel = problem.channel(op.stage, op.op)
+            if channel in last:
+                after[op.token] = (*after.get(op.token, ()), last[channel])
+            last[channel] = op.token
+    return after
+
+
+def _streams(problem: PipelineProblem, schedule: Schedule) -> dict[tuple[int, str], list[Token]]:
+    """The copies of each device in each direction, in the order of their starts."""
+    streams: dict[tuple[int, str], list[Token]] = defaultdict(list)
+    for op in sorted(schedule.ops, key=attrgetter("start_ns")):
+        if op.op in "OR":
+            streams[problem.stages[op.stage].device, op.op].append(op.token)
+    return streams
 
 
 def _duration_ns(problem: PipelineProblem, token: Token) -> int:

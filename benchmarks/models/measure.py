@@ -42,8 +42,9 @@ class Setting:
         """Samples of one iteration."""
         return self.micro_batches * self.micro_batch_size
 
-    def request(self, cluster: str, time_limit_s: float) -> dict[str, Any]:
-        """The body of a request for a plan, one stage (or several) on each GPU of the cluster."""
+    def request(self, cluster: str, search_iterations: int) -> dict[str, Any]:
+        """The body of a request for a plan, one stage (or several) on each GPU of the cluster. With
+        iterations instead of a time limit the plan does not depend on the machine."""
         return {
             "model": {"preset": self.model, "sequence": self.sequence},
             "cluster": cluster,
@@ -54,7 +55,7 @@ class Setting:
                 "flash_attention": self.flash_attention,
                 "recomputation": self.recomputation,
             },
-            "solver": {"time_limit_s": time_limit_s, "threads": 1},
+            "solver": {"search_iterations": search_iterations, "threads": 1},
         }
 
 
@@ -108,6 +109,11 @@ class Measured:
             return None
         return 1 - ours.makespan_ns / other.makespan_ns
 
+    def most_over(self, name: str) -> float | None:
+        """Share by which any schedule can be shorter, if that one fits."""
+        other = self.fitting(name)
+        return None if other is None or not self.bound_ns else 1 - self.bound_ns / other.makespan_ns
+
     def samples_per_s(self, outcome: Outcome) -> float:
         """Samples of all GPUs together."""
         return self.setting.samples / outcome.makespan_ns * 1e9
@@ -125,10 +131,10 @@ class Measured:
 
 
 def measured(
-    setting: Setting, cluster: str, time_limit_s: float, *, with_adaoffload: bool = False
+    setting: Setting, cluster: str, search_iterations: int, *, with_adaoffload: bool = False
 ) -> Measured:
-    """Every schedule at its best placement, ours found within the time limit on one thread."""
-    request = resolve_request(setting.request(cluster, time_limit_s))
+    """Every schedule at its best placement."""
+    request = resolve_request(setting.request(cluster, search_iterations))
     hardware = read_cluster(cluster)
     schedules = classic_outcomes(request.resolved, hardware)
     if with_adaoffload and (found := _adaoffload_outcome(request.resolved, hardware)):
@@ -165,7 +171,7 @@ def classic_outcomes(spec: PipelineSpec, cluster: Cluster) -> dict[str, Outcome]
 
 
 def _adaoffload_outcome(spec: PipelineSpec, cluster: Cluster) -> Outcome | None:
-    """AdaOffload at its best placement, without a time limit; None where it finds no schedule."""
+    """AdaOffload at its best placement; None where it finds no schedule."""
     outcomes = []
     for candidate in spec.candidates:
         problem = candidate.problem

@@ -38,6 +38,7 @@ def main() -> int:
         tables=[
             summary(groups),
             *(group.table() for group in groups),
+            *offload.tables(),
             unexplained.reported_case(),
             unexplained.not_predicted(),
         ],

@@ -57,12 +57,14 @@ class Group:
     fitted: bool = False
 
     def table(self) -> Table:
-        """Every row, and why those are far off that are."""
-        told = any(row.why for row in self.rows)
-        columns = ("what", "unit", "reference", "ours", "error", *(("why",) if told else ()))
-        return Table(
-            self.title, columns, [_cells(row, told) for row in self.rows], f"{self.source}."
-        )
+        """Every row, and why those are far off that are: once where it is the same for all."""
+        reasons = sorted({row.why for row in self.rows if row.why})
+        note, columns = f"{self.source}.", ("what", "unit", "reference", "ours", "error")
+        if len(reasons) < 2:
+            note = " ".join([note, *(f"Where the error is large: {why}." for why in reasons)])
+            return Table(self.title, columns, [_cells(row) for row in self.rows], note)
+        told = [[*_cells(row), row.why] for row in self.rows]
+        return Table(self.title, (*columns, "why"), told, note)
 
     def parts(self) -> Iterator[Part]:
         """Its rows by the kind of their error."""
@@ -89,7 +91,7 @@ class Part:
     def median_error(self) -> float:
         """Of the absolute errors, in % or points."""
         scale = 1 if self.rows[0].is_points else 100
-        return scale * statistics.median(abs(row.error) for row in self.rows)
+        return scale * median_error([row.error for row in self.rows])
 
     @property
     def unit(self) -> str:
@@ -111,6 +113,11 @@ class Part:
             str(sum(row.is_far for row in self.rows)),
             "yes" if self.fitted else "no",
         ]
+
+
+def median_error(errors: Iterable[float]) -> float:
+    """The median of their sizes."""
+    return statistics.median(map(abs, errors))
 
 
 def summary(groups: Iterable[Group]) -> Table:
@@ -135,9 +142,8 @@ def with_why(rows: Iterable[Row], why: str) -> Iterator[Row]:
         yield replace(row, why=why) if row.is_far else row
 
 
-def _cells(row: Row, told: bool) -> list[str]:
-    cells = [row.what, row.unit, _figure(row.reference), _figure(row.ours), row.error_text]
-    return [*cells, row.why] if told else cells
+def _cells(row: Row) -> list[str]:
+    return [row.what, row.unit, _figure(row.reference), _figure(row.ours), row.error_text]
 
 
 def _figure(value: float) -> str:

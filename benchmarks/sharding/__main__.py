@@ -47,8 +47,8 @@ SETTINGS: Mapping[str, Body] = {
     "plain SGD": {"training": {"optimizer": "sgd"}},
     "ZeRO stage 1": {"training": {"zero_stage": 1}},
     "flash attention": {"training": {"flash_attention": True}},
-    "24 layers": {"transformer": {"layers": 24}},
     "24 layers, vocabulary": {"transformer": {"layers": 24, "embeddings": True}},
+    "sequence parallel": {"training": {"sequence_parallel": True}},
     "redundancy of the mesh": {"redundancy": "mesh"},
 }
 """What the source does not publish, changed one at a time."""

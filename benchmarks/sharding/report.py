@@ -27,7 +27,8 @@ and only orders and ratios can be compared. Our settings: one layer, 4 devices, 
 preset's sequence, bf16 with fp32 gradients, Adam, no ZeRO, attention as three operators. Memory
 is what one device keeps through a step, *peak* with what is there for a moment. Throughput is
 predicted, relative to Megatron-LM's split (tensor parallel 4) under the same cost model, in which
-nothing overlaps. Every plan was verified once more and is proven optimal for its objective."""
+nothing overlaps. Every plan was verified once more; one that is refused, or not proven optimal
+for its objective, would end the benchmark with an error."""
 RATIOS_NOTE = f"""\
 Ours over Megatron-LM's. *Least of any* is what no plan can go below, each operator with the split
 that keeps least, also over Megatron-LM's: where it is above the published ratio, no plan whatever
@@ -35,7 +36,7 @@ reaches that under our settings. Plans are chosen by redundancy and what is sent
 and a large alpha minds what is sent most, so that memory may even be above Megatron-LM's. The
 published throughput is {PUBLISHED_THROUGHPUT} of Megatron-LM's over all models."""
 OTHERS_NOTE = f"""\
-With alpha {SHOWN_ALPHA:g}. Alpa's choice is its objective (least communication) and
+With alpha {SHOWN_ALPHA:g}, the default. Alpa's choice is its objective (least communication) and
 Colossal-Auto's is the least time with checkpointing, both on our graph and under our costs; not
 their programs. – is not published."""
 SETTINGS_NOTE = f"""\

@@ -28,8 +28,8 @@ from benchmarks.zero_bubble.profiles import (
 from benchmarks.zero_bubble.report import Results, chart, record_of
 
 COMMAND = "python -m benchmarks.zero_bubble"
-PROFILE_LIMIT_S = 8.0
-CURVE_LIMIT_S = 8.0
+LIMIT_PER_STAGE_S = 0.5
+CURVE_LIMIT_S = 10.0
 
 
 def main() -> int:
@@ -39,9 +39,9 @@ def main() -> int:
     load_compiled()
     profiles, problem = published_profiles(), curve_problem()
     results = Results(
-        span=list(outcomes(profiles, SPAN_SETTINGS, PROFILE_LIMIT_S)),
-        makespan=list(outcomes(profiles, MAKESPAN_SETTINGS, PROFILE_LIMIT_S)),
-        profile_limit_s=PROFILE_LIMIT_S,
+        span=list(outcomes(profiles, SPAN_SETTINGS, LIMIT_PER_STAGE_S)),
+        makespan=list(outcomes(profiles, MAKESPAN_SETTINGS, LIMIT_PER_STAGE_S)),
+        limit_per_stage_s=LIMIT_PER_STAGE_S,
         points=list(curve(problem, WAYS, LIMITS, CURVE_LIMIT_S)),
         dots=list(classic_dots(problem)),
         curve_limit_s=CURVE_LIMIT_S,

@@ -4,14 +4,14 @@ offloading, and the classic schedules at the memory that each takes."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from benchmarks.common import PROBLEMS
 from benchmarks.solving import Solved, solved
 from planner.pipeline.classic.placement import v_shape
-from planner.pipeline.classic.rows import PIPE_OFFLOAD, comparison_rows
+from planner.pipeline.classic.rows import PIPE_OFFLOAD, comparison_rows, schedules_named
+from planner.pipeline.classic.shortage import shortage
 from planner.pipeline.documents import read_problem
 from planner.pipeline.problem import PipelineProblem
 
@@ -39,7 +39,7 @@ WAYS = (Way(False, False), Way(False, True), Way(True, False), Way(True, True))
 @dataclass(frozen=True, slots=True)
 class CurvePoint:
     """Our answer at a limit, which is a share of 1F1B's peak; PipeOffload's best in the same
-    placement at that limit, None where it was not asked for or does not fit."""
+    placement at that limit, None where none fits or nothing may be offloaded."""
 
     way: Way
     limit: float
@@ -70,8 +70,8 @@ def curve(
     """Solve the problem in each way at each limit."""
     for way in ways:
         for limit in limits:
-            answer = solved(limited(problem, way, limit), time_limit_s)
-            yield CurvePoint(way, limit, answer, _pipe_offload_ns(answer.rows))
+            own = limited(problem, way, limit)
+            yield CurvePoint(way, limit, solved(own, time_limit_s), _pipe_offload_ns(own))
 
 
 def limited(problem: PipelineProblem, way: Way, limit: float | None) -> PipelineProblem:
@@ -129,9 +129,7 @@ def best_classic(
     return min(fitting, default=None)
 
 
-def _pipe_offload_ns(rows: Sequence[Mapping[str, Any]]) -> int | None:
-    for row in rows:
-        if row["name"] == PIPE_OFFLOAD and row["fits"]:
-            makespan_ns: int = row["makespan_ns"]
-            return makespan_ns
-    return None
+def _pipe_offload_ns(problem: PipelineProblem) -> int | None:
+    """The fastest of its family that fits."""
+    family = schedules_named(problem, PIPE_OFFLOAD)
+    return min((own.makespan_ns for own in family if shortage(own) is None), default=None)

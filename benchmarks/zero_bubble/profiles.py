@@ -86,6 +86,11 @@ class Outcome:
         return bubble_rate(self.profile, self.answer.objective_ns)
 
     @property
+    def filled_rate(self) -> float:
+        """The same, where having no plan counts as nothing but bubble."""
+        return 1.0 if self.rate is None else self.rate
+
+    @property
     def bound(self) -> float:
         """The least bubble rate that the proven bound allows."""
         return max(0.0, bubble_rate(self.profile, self.answer.bound_ns) or 0.0)
@@ -93,9 +98,9 @@ class Outcome:
     @property
     def verdict(self) -> str:
         """`less`, `equal` or `more` bubble than published, to the published digits."""
-        if self.rate is None or self.rate > self.published + ROUNDING:
+        if self.filled_rate > self.published + ROUNDING:
             return "more"
-        return "less" if self.rate < self.published - ROUNDING else "equal"
+        return "less" if self.filled_rate < self.published - ROUNDING else "equal"
 
 
 def published_profiles() -> list[Profile]:
@@ -105,12 +110,13 @@ def published_profiles() -> list[Profile]:
 
 
 def outcomes(
-    profiles: Sequence[Profile], settings: Sequence[Setting], time_limit_s: float
+    profiles: Sequence[Profile], settings: Sequence[Setting], limit_per_stage_s: float
 ) -> Iterator[Outcome]:
-    """Solve each profile in each setting."""
+    """Solve each profile in each setting; those with more stages get more time."""
     for profile in profiles:
         for setting in settings:
-            yield Outcome(profile, setting, solved(problem_of(profile, setting), time_limit_s))
+            limit_s = limit_per_stage_s * profile.stages
+            yield Outcome(profile, setting, solved(problem_of(profile, setting), limit_s))
 
 
 def bubble_rate(profile: Profile, span_ns: int | None) -> float | None:

@@ -9,8 +9,8 @@ import pytest
 from benchmarks.choices.delay import Delayed, delayed, rule_alone
 from benchmarks.choices.factor import factored
 from benchmarks.choices.order import KINDS, Ordered, in_order, ordered, random_problem
-from benchmarks.choices.overlap import Overlapping
-from benchmarks.choices.problems import MODEL_MADE, bubble, problem_named
+from benchmarks.choices.overlap import Keeps, Overlapping
+from benchmarks.choices.problems import MODEL_MADE, TWO_A_SWITCH, bubble, problem_named
 from benchmarks.choices.report import Results, delay_chart, record_of
 from benchmarks.choices.switch import cost, switched, with_own_links
 from planner.pipeline.orders import Orders
@@ -141,18 +141,43 @@ def test_another_order_exchanges_all_that_a_micro_batch_has() -> None:
 def test_overlapping_copies_share_what_a_link_carries(capacity: float, makespan_ms: int) -> None:
     problem = two_stages()
     schedule = time_orders(problem, ORDERS)
-    found = Overlapping(problem, schedule, capacity, keeps_waits=False).run()
+    found = Overlapping(problem, schedule, capacity, Keeps.ORDER).run()
     assert found.makespan_ns == makespan_ms * MS
     assert found.peaks_bytes == (100, 100)
 
 
-def test_waits_hold_memory_where_copies_take_longer_than_planned() -> None:
-    cheap, dear = factored(SMALL, problem_named(SMALL), 50, (0.5, 1.0), (1.0,))
+def test_a_device_does_one_copy_after_the_other() -> None:
+    # Offloads from 10 to 30 and to 50 ms, reloads from 30 to 50 and to 70 ms, and 10 ms for B.
+    small = two_stages()
+    twice = {
+        name: getattr(small.stages[0], name) * 2
+        for name in Stage.__dataclass_fields__
+        if name not in ("device", "name")
+    }
+    problem = PipelineProblem(2, (Device(),), (replace(small.stages[0], **twice),), ())
+    sequence = tuple(Token(op, 0, m) for op in ("F", "R", "B") for m in (0, 1))
+    schedule = time_orders(problem, Orders((sequence,)))
+    found = Overlapping(problem, schedule, 2.0, Keeps.WAITS).run()
+    assert found.makespan_ns == 80 * MS
+
+
+def test_on_a_shared_link_copies_in_its_order_take_turns() -> None:
+    # Offloads from 10 to 30 and to 50 ms; reloads from 30 to 50 and to 70 ms.
+    problem = two_stages()
+    schedule = time_orders(problem, ORDERS)
+    found = Overlapping(problem, schedule, 2.0, Keeps.LINKS).run()
+    assert found.makespan_ns == schedule.makespan_ns == 90 * MS
+
+
+def test_exports_hold_memory_where_copies_take_longer_than_planned() -> None:
+    name = SMALL + TWO_A_SWITCH
+    cheap, dear = factored(name, problem_named(name), 50, (0.5, 1.0), (1.0,))
     assert cheap.wrong == dear.wrong == []
-    assert cheap.planned_ns <= dear.planned_ns
-    assert cheap.executed_ns[0] > cheap.planned_ns
-    assert cheap.most_memory <= 1.0
-    assert cheap.most_memory_unguarded > 1.0
+    assert cheap.planned_ns <= dear.planned_ns == dear.exported_ns
+    assert cheap.exported_ns > cheap.planned_ns
+    for plan in (cheap, dear):
+        assert plan.most_memory[Keeps.LINKS] <= 1.0
+    assert cheap.most_memory[Keeps.ORDER] > 1.0
 
 
 def test_tables_say_what_was_found() -> None:
@@ -160,8 +185,8 @@ def test_tables_say_what_was_found() -> None:
     delays = Delayed("d", problem, (0.0, 5.0), [80 * MS, 50 * MS], [50 * MS] * 2, 40 * MS, [])
     orders = [
         Ordered(KINDS[2], 0, 110 * MS, 100 * MS, 100 * MS, []),
-        Ordered(KINDS[2], 1, 103 * MS, 100 * MS, None, []),
-        Ordered(KINDS[2], 2, None, 100 * MS, None, ["broken"]),
+        Ordered(KINDS[2], 1, 103 * MS, 100 * MS, 102 * MS, []),
+        Ordered(KINDS[2], 2, None, 100 * MS, 101 * MS, ["broken"]),
     ]
     results = Results(delays=[delays], orders=orders, order_size=(2, 3))
     record = record_of(results, {"machine": "one"})
@@ -169,7 +194,7 @@ def test_tables_say_what_was_found() -> None:
     # Bubbles of 75 and 60 %, and a bound of 50 %.
     assert [*alone.rows[0]] == ["d", "10.0", "75.00%", "60.00%", "-20.0%", "-20.0%", "50.00%"]
     assert shipped.rows[0][2:5] == ["60.00%", "60.00%", "+0.0%"]
-    assert order.rows == [[KINDS[2].name, "3", "2", "6.50%", "10.00%", "0.00%", "0.00%"]]
+    assert order.rows == [[KINDS[2].name, "3", "2", "6.50%", "10.00%", "1.00%", "2.00%"]]
     assert results.wrong == [f"{KINDS[2].name} 2: broken"]
     chart = delay_chart([delays], "alone")
     assert [[*point] for point in chart.series[0].points] == [[0.0, 75.0], [5.0, 60.0]]

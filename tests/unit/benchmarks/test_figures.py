@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
@@ -14,7 +15,10 @@ NAMESPACE = "{http://www.w3.org/2000/svg}"
 LINE = Series("ours", [(1, 10), (2, 20), (4, 30)])
 
 
-def chart(*series: Series, x: Axis = Axis("memory, GiB"), y: Axis = Axis("ms")) -> Chart:
+MEMORY, TIME = Axis("memory, GiB"), Axis("ms")
+
+
+def chart(*series: Series, x: Axis = MEMORY, y: Axis = TIME) -> Chart:
     return Chart("Makespan <ms> & memory", "It falls.", x, y, series)
 
 
@@ -88,7 +92,7 @@ def test_a_distribution_rises_from_0_to_100_by_steps() -> None:
     assert found.points == [(1.0, 0.0), (1.0, 25.0), (2.0, 50.0), (2.0, 75.0), (3.0, 100.0)]
     _, line = drawn(chart(found), 0)
     steps = corners(line)
-    pairs = list(zip(steps, steps[1:], strict=False))
+    pairs = list(pairwise(steps))
     assert all(a[0] == b[0] or a[1] == b[1] for a, b in pairs)
     assert any(a[0] < b[0] for a, b in pairs)
 
@@ -105,8 +109,13 @@ def test_series_can_be_told_apart_without_colours() -> None:
     picture = chart(LINE, bound)
     assert drawn(picture, 0)[1].get("stroke-dasharray") is None
     assert drawn(picture, 1)[1].get("stroke-dasharray") is not None
-    assert len(parts(picture, "circle")) == 4  # of the first series and its legend
-    assert len(parts(picture, "polygon")) == 4
+    dots = Series("classic", LINE.points, "dots")
+    picture = chart(LINE, bound, dots, Series("late", LINE.points))
+    # Of the first series and its legend; the dashed one has none.
+    assert len(parts(picture, "circle")) == 4
+    shapes = {p.attrib["class"]: len(corners(p)) for p in parts(picture, "polygon")}
+    assert set(shapes) == {"m2", "m3"}
+    assert shapes["m2"] != shapes["m3"]
 
 
 def test_names_of_dots_that_are_close_do_not_cover_each_other() -> None:

@@ -9,7 +9,25 @@ import pytest
 
 from benchmarks.common import FOLDER
 
-MODULES = ("following", "run_callback", "telemetry", "replanning_scale", "timing")
+MODULES = (
+    "ablation",
+    "choices",
+    "dashboard",
+    "faults",
+    "following",
+    "heterogeneity",
+    "models",
+    "pipeline",
+    "predictions",
+    "replanning_scale",
+    "run_callback",
+    "service",
+    "sharding",
+    "sharding_torch",
+    "telemetry",
+    "timing",
+    "zero_bubble",
+)
 
 
 @pytest.mark.parametrize("module", MODULES)

@@ -10,11 +10,15 @@ import pytest
 
 from benchmarks.pipeline import figures_of, measure, read_engines
 from benchmarks.solver_memory import SolverMemory
+from client.library.planner import Planner
 from client.library.service import Service
+from planner.pipeline.feasibility.decide import sequential_schedule
+from tests.benchmark_problems import benchmark_problem
 from tests.unit.client.fake_service import FakeService, job, problem
 from tests.unit.client.results import MS, two_device_result
 
 GIB = 2**30
+NAME = "balanced-4x8-1f1b-memory"
 
 
 def answer() -> dict[str, Any]:
@@ -28,16 +32,21 @@ def answer() -> dict[str, Any]:
     return result
 
 
+def one_at_a_time() -> dict[str, Any]:
+    """An answer with a valid schedule, though not a good one."""
+    schedule = sequential_schedule(benchmark_problem(NAME))
+    return answer() | {"schedule": schedule.to_document(None)}
+
+
 def measured(service: FakeService, known: dict[str, Any]) -> dict[str, Any]:
     arguments = argparse.Namespace(time_limit=7.0, checker=None, server="http://elsewhere")
     service.on("POST", "/v1/pipeline-schedules", {"id": "j1", "state": "queued"})
-    with Service(transport=service.transport) as client:
-        return measure(client, "balanced-4x8-1f1b-memory", known, "auto", arguments)
+    with Planner.over(Service(transport=service.transport)) as planner:
+        return measure(planner, NAME, known, "auto", arguments)
 
 
 def test_every_problem_is_solved_afresh_with_the_engine_asked_for() -> None:
-    result = answer()
-    result["schedule"]["peak_memory_bytes"] = [1, 1, 1, 1]
+    result = one_at_a_time()
     service = FakeService()
     service.on("GET", "/v1/jobs/j1", job("succeeded"))
     service.on("GET", "/v1/jobs/j1/result", result)
@@ -45,8 +54,33 @@ def test_every_problem_is_solved_afresh_with_the_engine_asked_for() -> None:
     assert service.body(0)["solver"] == {"engine": "auto", "time_limit_s": 7.0}
     assert service.requests[0].headers["Cache-Control"] == "no-cache"
     assert found["ok"]
-    assert found["makespan_ns"] == 65 * MS
+    assert found["makespan_ns"] == result["schedule"]["makespan_ns"]
     assert found["solver_peak_bytes"] is None
+
+
+def test_without_a_service_the_planner_of_this_machine_solves() -> None:
+    arguments = argparse.Namespace(time_limit=30.0, checker=None, server=None)
+    with Planner.local(threads=1) as planner:
+        found = measure(planner, NAME, {"makespan_ns": 453 * MS}, "auto", arguments)
+    assert found["ok"]
+    assert found["proven_optimal"]
+    assert found["makespan_ns"] == 453 * MS
+
+
+@pytest.mark.parametrize("broken", ["order", "figure"])
+def test_a_schedule_that_the_verifier_refuses_is_not_ok(broken: str) -> None:
+    result = one_at_a_time()
+    if broken == "order":
+        first = result["schedule"]["ops"][0]
+        first["start_ns"], first["end_ns"] = first["start_ns"] + MS, first["end_ns"] + MS
+    else:
+        result["schedule"]["makespan_ns"] -= 1
+    service = FakeService()
+    service.on("GET", "/v1/jobs/j1", job("succeeded"))
+    service.on("GET", "/v1/jobs/j1/result", result)
+    found = measured(service, {})
+    assert not found["ok"]
+    assert found["error"]
 
 
 def test_an_answer_that_never_came_is_not_ok() -> None:

@@ -1,0 +1,1 @@
+"""What is gained where devices or stages are not alike; `python -m benchmarks.heterogeneity`."""
