@@ -20,10 +20,12 @@ from planner.pipeline.feasibility.decide import find_infeasibility
 from planner.pipeline.names import StartKind, Step, StoppedBy
 from planner.pipeline.portfolio.exact import ExactStep
 from planner.pipeline.portfolio.heuristics import (
+    CLASSIC_SHARE,
     classic_rows,
     has_to_hurry,
     offer_first,
     offer_rows_for_later,
+    rows_made_up,
     run_adaoffload,
     start_from_stored,
 )
@@ -96,7 +98,7 @@ class Portfolio:
         if not is_hurried:
             self.started_from = start_from_stored(state, start)
         with state.trace.step(Step.CLASSIC):
-            self.rows = classic_rows(state)
+            self.rows = classic_rows(state, CLASSIC_SHARE)
             if not is_made_at_once(state):
                 offer_rows_for_later(state)
         milp_starts = self._best_schedules()
@@ -109,6 +111,7 @@ class Portfolio:
         elif not state.is_reproducible:
             with state.trace.step(Step(state.options.engine)):
                 self.exact.run(state.options.engine)
+        self.rows = rows_made_up(state, self.rows)
         if not state.asked_to_stop():
             state.incumbents.report_latest()
         if state.incumbents.best is None:

@@ -8,7 +8,13 @@ from typing import Any
 
 from planner.errors import OrderError
 from planner.pipeline.adaoffload import AdaOffloadSettings, adaoffload
-from planner.pipeline.classic.rows import CHEAP_ROW, ClassicRow, comparison_rows, row_document
+from planner.pipeline.classic.rows import (
+    CHEAP_ROW,
+    NOT_REACHED,
+    ClassicRow,
+    comparison_rows,
+    row_document,
+)
 from planner.pipeline.feasibility.decide import sequential_schedule
 from planner.pipeline.incumbents import LARGE_OPERATIONS
 from planner.pipeline.names import FoundBy, StartKind, Step
@@ -25,8 +31,9 @@ iterations make the starts instead."""
 HURRIED_S_PER_OPERATION = 3e-4
 """With less time per operation the first plan comes before bounds and comparison, which may take
 all of it."""
-CLASSIC_SHARE, ADAOFFLOAD_SHARE = 0.2, 0.25
-"""Shares of the remaining time that these steps may use."""
+CLASSIC_SHARE, ADAOFFLOAD_SHARE, MADE_UP_SHARE = 0.2, 0.25, 0.8
+"""Shares of the remaining time that these steps may use; the last one is for what the comparison
+could not reach."""
 
 
 def start_from_stored(state: SolveState, start: Mapping[str, Any] | None) -> dict[str, Any] | None:
@@ -77,8 +84,9 @@ def offer_first(state: SolveState) -> None:
         _offer_one_at_a_time(state, candidate)
 
 
-def classic_rows(state: SolveState) -> list[dict[str, Any]]:
-    """The comparison: each classic schedule that fits is also a start for the rest.
+def classic_rows(state: SolveState, share: float) -> list[dict[str, Any]]:
+    """The comparison: each classic schedule that fits is also a start for the rest. It takes at
+    most a share of the remaining time per candidate.
 
     Of large candidates only one is offered here, so that there is an answer; which of the others
     is worth the seconds that it takes to verify is for `offer_rows_for_later` to say. Of a brief
@@ -91,7 +99,7 @@ def classic_rows(state: SolveState) -> list[dict[str, Any]]:
         is_large = candidate.problem.operations >= LARGE_OPERATIONS
         usable: list[ClassicRow] = []
         known = state.incumbents.best_of(candidate)
-        stop = (lambda: True) if state.is_brief and known else state.stop_check(CLASSIC_SHARE)
+        stop = (lambda: True) if state.is_brief and known else state.stop_check(share)
         for row in comparison_rows(candidate.problem, stop):
             # Where placement is a decision, another candidate has a hypothetical row for real.
             if posted or not row.hypothetical:
@@ -109,6 +117,17 @@ def classic_rows(state: SolveState) -> list[dict[str, Any]]:
             _offer_row(state, candidate, row)
         if state.incumbents.best_of(candidate) is None:
             _offer_one_at_a_time(state, candidate)
+    return rows
+
+
+def rows_made_up(state: SolveState, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The comparison once more, where it lacks rows and other steps have left time for them."""
+    is_lacking = any(row["reason"] == NOT_REACHED for row in rows)
+    if not is_lacking or state.is_brief or state.is_reproducible or state.is_done():
+        return rows
+    with state.trace.step(Step.CLASSIC):
+        rows = classic_rows(state, MADE_UP_SHARE)
+        offer_rows_for_later(state)
     return rows
 
 

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from planner.errors import SolverCrash
+from planner.pipeline.classic.rows import NOT_REACHED
 from planner.pipeline.documents import read_problem
 from planner.pipeline.incumbents import Incumbents
+from planner.pipeline.names import StoppedBy
 from planner.pipeline.portfolio import heuristics
 from planner.pipeline.portfolio.exact import ExactStep
 from planner.pipeline.portfolio.trace import Trace
@@ -44,6 +46,18 @@ def solve(body: dict[str, Any], **options: Any) -> dict[str, Any]:
     return run(
         resolve_request(body).spec, options.pop("reporter", SilentReporter()), stop, **options
     )
+
+
+def test_a_comparison_that_was_cut_short_is_made_up_where_time_is_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("planner.pipeline.solve.CLASSIC_SHARE", 0.0)
+    monkeypatch.setattr(ExactStep, "run", lambda self, engine: None)
+    problem = benchmark("uneven-8x16-1f1b-memory")
+    answer = solve({"problem": problem, "solver": {"engine": "cbc", "time_limit_s": 30}})
+    rows = answer["document"]["comparison"]
+    assert NOT_REACHED not in {row["reason"] for row in rows}
+    assert answer["document"]["provenance"]["stopped_by"] == StoppedBy.NOTHING_LEFT
 
 
 def test_a_small_problem_is_proven_optimal() -> None:

@@ -171,7 +171,7 @@ def test_a_large_iteration_has_an_answer_before_anything_long_begins(
     monkeypatch.setattr(heuristics, "LARGE_OPERATIONS", 0)
     state = solve_state(problem)
     monkeypatch.setattr(state, "stop_check", lambda share: StopAfter(2))
-    rows = classic_rows(state)
+    rows = classic_rows(state, 0.2)
     assert [row["reason"] for row in rows[3:6]] == [NOT_REACHED] * 3
     best = state.incumbents.best
     assert best is not None
@@ -186,7 +186,7 @@ def test_of_the_other_rows_of_a_large_iteration_the_best_is_offered(
     problem = pipeline(limit=16)
     monkeypatch.setattr(heuristics, "LARGE_OPERATIONS", 0)
     state = solve_state(problem)
-    classic_rows(state)
+    classic_rows(state, 0.2)
     offer_rows_for_later(state)
     # ZB-H1 takes m (F + B + W) + (p - 1)(F + B - W).
     assert [step["objective_ns"] for step in state.trace.improvements] == [
