@@ -85,8 +85,8 @@ Our settings: micro-batches of 1 sequence of 1024 tokens, 32 per iteration, bf16
 fp32, attention scores kept (no flash attention), nothing recomputed. Layers / hidden size / heads:
 22 / 2304 / 24, 30 / 3072 / 32, 30 / 4352 / 34, 38 / 5520 / 46; vocabulary 51200. Each schedule has
 the best placement of those that it is made for (one chunk of layers per GPU, two or four
-interleaved, or a V). ZB-H1 is the list schedule of its rules, which can be longer than 1F1B where
-stages are unequal. PipeOffload is the best of its family, which includes 1F1B and ZB-H1 with
+interleaved, or a V). ZB-H1 is the better of its pattern for equal stages and of list schedules by
+its rules. PipeOffload is the best of its family, which includes 1F1B and ZB-H1 with
 offloads, so that it is never longer than they are where they fit. AdaOffload is our implementation
 of OptPipe's heuristic. *At most*: by how much any schedule can be shorter, after the proven lower
 bound. *Gap*: how far Loadmaster's iteration may be above the shortest possible, *proven* where it
