@@ -61,7 +61,7 @@ class Record:
 def keep(name: str, record: Record, folder: Path = FOLDER) -> list[str]:
     """Write a record down and return what is worse than in the record that it replaces."""
     path = folder / f"{name}.json"
-    before = json.loads(path.read_text()).get("figures", ()) if path.exists() else ()
+    before = json.loads(path.read_text())["figures"] if path.exists() else ()
     worse = list(worsened(before, record.figures))
     document = as_document(record, worse)
     folder.mkdir(exist_ok=True)

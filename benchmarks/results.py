@@ -17,6 +17,7 @@ from benchmarks.common import parser_for
 from benchmarks.recording import FOLDER, as_markdown
 
 PAGE = Path(__file__).parents[1] / "docs" / "results.md"
+MOST_TABLES = 8
 PARTS: Mapping[str, Sequence[str]] = {
     "Pipeline schedules": (
         "models-a100",
@@ -69,11 +70,33 @@ def page(records: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
         yield "Worse than in the run before:\n"
         yield from (f"- {records[name]['title']}: {text}" for name, text in worse)
         yield ""
+    yield from _contents(records)
     for part, names in PARTS.items():
         yield f"## {part}\n"
         for name in names:
             if name in records:
-                yield from as_markdown(records[name], "###", images="images/results")
+                yield from as_markdown(_shortened(records[name]), "###", images="images/results")
+                yield f"- all of it: [{name}.md](../benchmarks/results/{name}.md)\n"
+
+
+def _contents(records: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    for part, names in PARTS.items():
+        titles = [records[name]["title"] for name in names if name in records]
+        links = ", ".join(f"[{title}](#{_anchor(title)})" for title in titles)
+        yield f"- {part}: {links}"
+    yield ""
+
+
+def _anchor(title: str) -> str:
+    """What a heading is called in links, as GitHub and others make it."""
+    kept = [c for c in title.lower() if c.isalnum() or c in " -_"]
+    return "".join(kept).replace(" ", "-")
+
+
+def _shortened(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The record with its first table alone, if it has very many."""
+    few = record["tables"] if len(record["tables"]) <= MOST_TABLES else record["tables"][:1]
+    return {**record, "tables": few}
 
 
 if __name__ == "__main__":
