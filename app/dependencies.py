@@ -38,6 +38,7 @@ from app.services.runs.making import RunRequests
 from app.services.runs.runs import Runs
 from app.services.runs.telemetry import TelemetryWriter
 from app.services.timelines import Timelines
+from app.services.waiting import Waits
 from app.services.webhooks.delivery_log import DeliveryLog
 from app.settings import Settings
 
@@ -61,6 +62,7 @@ class Services:
     run_requests: RunRequests
     run_advice: RunAdvice
     telemetry: TelemetryWriter
+    waits: Waits
     calibrations: Calibrations
     timelines: Timelines
     exports: Exports

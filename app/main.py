@@ -78,6 +78,7 @@ from app.services.runs.runs import Runs
 from app.services.runs.telemetry import TelemetryWriter
 from app.services.submission import Submission
 from app.services.timelines import Timelines
+from app.services.waiting import Waits
 from app.services.webhooks.delivery_log import DeliveryLog
 from app.services.webhooks.notifier import Notifier
 from app.services.webhooks.targets import WebhookTargets
@@ -131,7 +132,7 @@ def create_app(
     targets = WebhookTargets(settings)
     jobs_service = Jobs(database)
     runs_service = Runs(database)
-    follower = Follower(database, settings)
+    follower, waits = Follower(database, settings), Waits()
     in_use = CalibrationsInUse(database)
     pipelines = PlanRequests(
         PIPELINE, submission, resolve_pipeline, PipelineLimits(settings), targets, in_use
@@ -144,12 +145,16 @@ def create_app(
     )
     doorkeeper, limiter = Doorkeeper(database), RateLimiter(settings)
 
+    def end_long_requests() -> None:
+        follower.close()
+        waits.end()
+
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         dispatcher.start()
         notifier.start()
         limiter.start()
-        with on_termination(follower.close):
+        with on_termination(end_long_requests):
             yield
         await follower.stop()
         dispatcher.stop()
@@ -189,6 +194,7 @@ def create_app(
         run_requests=RunRequests(database, settings, submission, pipelines),
         run_advice=RunAdvice(database),
         telemetry=TelemetryWriter(database),
+        waits=waits,
         calibrations=Calibrations(database, submission),
         timelines=Timelines(database, jobs_service, runs_service),
         exports=Exports(database, jobs_service),

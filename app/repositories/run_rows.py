@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple, cast
 
-from sqlalchemy import Connection, Table, bindparam, func, select, tuple_
+from sqlalchemy import Connection, ScalarSelect, Table, bindparam, func, select, tuple_
 
 from app.database import json_part
 from app.models import Run, RunAck, RunDocument, RunEvent, RunStatus, RunVersion
@@ -85,6 +85,11 @@ _VERSIONS = select(*(getattr(RunVersion, name) for name in VersionRow._fields)).
 _VERSION = _VERSIONS.where(RunVersion.version == bindparam("version"))
 
 
+def _ranks_of(run_id: str) -> ScalarSelect[int]:
+    """How many ranks the run has by now: those beyond may have acknowledged before a change."""
+    return select(Run.ranks).where(Run.id == run_id).scalar_subquery()
+
+
 class RunReader:
     """Queries of runs and of what is theirs."""
 
@@ -154,9 +159,9 @@ class RunReader:
         return self._connection.execute(statement).scalar_one_or_none()
 
     def acks(self, run_id: str, versions: Collection[int]) -> Mapping[int, Mapping[int, int]]:
-        """By version, which ranks hold it and from which iteration of theirs."""
+        """By version, which of the run's ranks hold it and from which iteration of theirs."""
         statement = select(RunAck.version, RunAck.rank, RunAck.iteration).where(
-            RunAck.run_id == run_id, RunAck.version.in_(versions)
+            RunAck.run_id == run_id, RunAck.version.in_(versions), RunAck.rank < _ranks_of(run_id)
         )
         found: dict[int, dict[int, int]] = defaultdict(dict)
         for version, rank, iteration in self._connection.execute(statement):
@@ -164,10 +169,10 @@ class RunReader:
         return found
 
     def acknowledged(self, run_id: str) -> Mapping[int, int]:
-        """By version, how many ranks hold it."""
+        """By version, how many of the run's ranks hold it."""
         statement = (
             select(RunAck.version, func.count())
-            .where(RunAck.run_id == run_id)
+            .where(RunAck.run_id == run_id, RunAck.rank < _ranks_of(run_id))
             .group_by(RunAck.version)
         )
         return dict(self._connection.execute(statement).all())

@@ -44,10 +44,11 @@ class RunFacts(NamedTuple):
 
 
 class Reported(NamedTuple):
-    """What a transaction stored of a run: its newest iteration, and the lowest one stored."""
+    """What a transaction stored of a run: its newest iteration (None while it is not known where
+    the run begins), and the lowest one stored."""
 
     run_id: str
-    newest_iteration: int
+    newest_iteration: int | None
     changed_from: int
 
 
@@ -160,6 +161,14 @@ class TelemetryRepository:
         for stage, iteration in rows:
             found[stage].append(iteration)
         return found
+
+    def remove(self, run_id: str, iterations: Collection[int]) -> None:
+        """Delete a run's telemetry of these iterations."""
+        if iterations:
+            of_these = RunTelemetry.iteration.in_(iterations)
+            self._connection.execute(
+                delete(RunTelemetry).where(RunTelemetry.run_id == run_id, of_these)
+            )
 
     def prune(self, run_id: str, before: int) -> int:
         """Delete a run's telemetry of iterations before this one; how many rows there were."""

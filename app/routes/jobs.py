@@ -31,7 +31,7 @@ from app.schemas.problems import problem_responses
 from app.services.job_views import TICKING, version_of
 from app.services.jobs import JobStatus
 from app.services.result_parts import Form, Parts
-from app.services.waiting import look_until, wanted_wait_s
+from app.services.waiting import wanted_wait_s
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
@@ -98,7 +98,9 @@ async def get_job(
         changed = known.is_given and not known.holds(weak_tag(version_of(status.view)))
         return changed or status.view.state.is_over
 
-    status = await look_until(lambda: services.jobs.poll(caller, job_id), is_worth_telling, wait_s)
+    status = await services.waits.look_until(
+        lambda: services.jobs.poll(caller, job_id), is_worth_telling, wait_s
+    )
     headers = tagged(weak_tag(version_of(status.view)), {"Vary": "Prefer"})
     if status.retry_after_s is not None:
         headers["Retry-After"] = str(status.retry_after_s)

@@ -22,7 +22,7 @@ from app.schemas.problems import problem_responses
 from app.schemas.requests import read_fields
 from app.schemas.runs import AckRequest, AckTaken, PlanAwaited, PlanView
 from app.schemas.timelines import TimelineView
-from app.services.waiting import look_until, wanted_wait_s
+from app.services.waiting import wanted_wait_s
 
 router = APIRouter(prefix="/v1/runs", tags=["runs"])
 
@@ -62,12 +62,20 @@ async def get_run_plan(
         standing = (row.newest_version, row.newest_state, row.apply_at_iteration)
         return strong_tag(row.id, str((*standing, row.running_version, row.plan_changed_at, brief)))
 
+    begun = await services.runs.poll(caller, run_id)
+
     def is_worth_telling(row: RunRow) -> bool:
         if row.newest_version is None:
             return not row.is_active
-        return not known.holds(tag_of(row))
+        # Whoever asks again after the run was stopped is kept waiting, or would ask all the time.
+        has_stopped = begun.is_active and not row.is_active
+        return has_stopped or not known.holds(tag_of(row))
 
-    row = await look_until(lambda: services.runs.poll(caller, run_id), is_worth_telling, wait_s)
+    row = begun
+    if wait_s:
+        row = await services.waits.look_until(
+            lambda: services.runs.poll(caller, run_id), is_worth_telling, wait_s
+        )
     headers = {"Vary": "Prefer"}
     if wait_s:
         headers["Preference-Applied"] = f"wait={wait_s:g}"

@@ -27,7 +27,7 @@ from app.schemas.problems import problem_responses
 from app.services.jobs import JobOutcome
 from app.services.plan_requests import PlanRequests
 from app.services.submission import Made
-from app.services.waiting import wait_until, wanted_wait_s
+from app.services.waiting import wanted_wait_s
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,9 @@ async def submit(
     made, outcome = await run_in_threadpool(take_on)
     wait_s = wanted_wait_s(manner.prefer, services.settings.max_wait_s)
     if wait_s and not outcome.view.state.is_over:
-        await wait_until(lambda: run_in_threadpool(jobs.is_over, caller, made.id), wait_s)
+        await services.waits.wait_until(
+            lambda: run_in_threadpool(jobs.is_over, caller, made.id), wait_s
+        )
         outcome = await run_in_threadpool(jobs.outcome, caller, made.id)
     return replayed(submitted(outcome, waited_s=wait_s), made)
 

@@ -52,5 +52,7 @@ class ProposalsView(BaseModel):
     threshold: float
     proposals: list[ProposalView]
     notes: list[str] = Field(
-        default=[], description="What is not proposed and why; the rule of thumb without a gain."
+        default=[],
+        description="What the times rest on; what is not proposed and why; the rule of thumb "
+        "without a gain.",
     )

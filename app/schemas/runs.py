@@ -118,7 +118,10 @@ class TelemetryTaken(BaseModel):
     accepted: int
     known: int = Field(description="Were there already; the first ones are kept.")
     late: int = Field(description="Older than the window that estimates are made from.")
-    newest_iteration: int
+    newest_iteration: int | None = Field(
+        description="Null while it is not known where the run begins: a second iteration within "
+        "10,000 of a first one beyond 10 has to confirm it."
+    )
     plan: PlanStanding | None
 
 

@@ -94,6 +94,12 @@ class Context:
         """As planned."""
         return self.request.problem
 
+    @property
+    def expected(self) -> PipelineProblem | None:
+        """What stages are judged against: the plan's own times, or those that the run was made for
+        where its plan has taken up what was measured since."""
+        return self.problem if self.request.expected is None else self.request.expected
+
     @cached_property
     def base(self) -> PipelineProblem | None:
         """With measured times where there are any."""

@@ -256,6 +256,18 @@ def _notes(context: Context) -> list[Note]:
                 "Where a problem is given, predictions use the measured times.",
             )
         )
+    if context.request.expected is not None:
+        version = context.request.plan_version
+        plan = "the plan" if version is None else f"version {version} of the plan"
+        notes.append(
+            note(
+                "comparison",
+                "stages and copies with what the run was made for; orders, makespans and bounds "
+                f"with {plan}",
+                "The plan may have been made for times that were measured since: against those, a "
+                "slow GPU that it has taken up would no longer show.",
+            )
+        )
     return notes
 
 

@@ -69,8 +69,10 @@ class DiagnosisRequest:
     `ops` is the plan that runs, `orders` what each rank runs in PyTorch's notation, and
     `plan_versions` the version of the plan that each rank runs. `static_shortage` says who is
     short where the states of the model alone exceed a device. `rolled_back` are versions of the
-    plan that were made for these numbers and measured to be slower than what runs. With no
-    `symptoms` they are found from the numbers.
+    plan that were made for these numbers and measured to be slower than what runs. `expected` is
+    what stages and copies were expected to take, in the shape of `problem`, where the plan was made
+    for other times since, and `plan_version` says which plan of a run that is. With no `symptoms`
+    they are found from the numbers.
     """
 
     symptoms: tuple[Symptom, ...] = ()
@@ -86,6 +88,8 @@ class DiagnosisRequest:
     solve: SolveObservation | None = None
     rolled_back: tuple[int, ...] = ()
     micro_batch_size: int | None = None
+    expected: PipelineProblem | None = None
+    plan_version: int | None = None
 
 
 def read_request(body: Mapping[str, Any]) -> DiagnosisRequest:

@@ -27,11 +27,14 @@ from planner.following.partitions import Layers, balanced_partitions, repartitio
 from planner.following.quick import LARGE_OPERATIONS, QuickSchedule, quick_schedule
 from planner.following.shape_words import (
     LAYERS_UNKNOWN,
+    NOT_BETTER_BALANCED,
     Before,
     notes_of,
     reason_for,
     rule_of_thumb_note,
     slowest_device_ns,
+    timed_partition_note,
+    untimed_partition_note,
 )
 from planner.following.shapes import AS_IT_IS, Baseline, Elasticity, Kind, Proposal, Proposals
 from planner.pipeline.bounds.alike import alike_bound_ns
@@ -146,8 +149,7 @@ class _Search:
     def run(self) -> Proposals:
         """The best of each kind; both changes together only where they are worth more than either
         alone."""
-        known = (self._before.running_ns, self._before.same_shape_ns)
-        to_beat_ns = min((ns for ns in known if ns is not None), default=None)
+        to_beat_ns = self._before.best_ns
         found: list[Proposal] = []
         for kind in (Kind.MICRO_BATCHES, Kind.PARTITION):
             found += self._best(kind, to_beat_ns)
@@ -160,9 +162,23 @@ class _Search:
         """What is not proposed, and why."""
         if self._layers is None and self._elasticity.may_change_partition:
             yield LAYERS_UNKNOWN
+        if self._layers is not None and not any(own.layers_per_stage for own in found):
+            yield self._why_no_partition()
         sized = any(own.kind is not Kind.PARTITION for own in found)
         if self._elasticity.may_change_micro_batches and not sized:
             yield rule_of_thumb_note(self._before, self._baseline)
+
+    def _why_no_partition(self) -> str:
+        """What became of the partition of the lowest bound, where no layer is to be moved."""
+        change = next(iter(self._changes(Kind.PARTITION)), None)
+        if change is None or change.layers_per_stage is None:
+            return NOT_BETTER_BALANCED
+        shape = change.problem.micro_batches, change.layers_per_stage
+        if shape not in self._known:
+            return untimed_partition_note(self._before, change.layers_per_stage, change.bound_ns)
+        quick = self._known[shape]
+        timed_ns = None if quick is None else objective_ns(change.problem, quick.schedule)
+        return timed_partition_note(self._before, change.layers_per_stage, timed_ns)
 
     def _best(self, kind: Kind, to_beat_ns: int | None) -> list[Proposal]:
         """The fastest of the most promising changes of a kind, if it beats what is known; what

@@ -14,6 +14,9 @@ LAYERS_UNKNOWN = (
     "No layers are moved: how many each stage has is not known (of a posted problem it never is; "
     "post `model` and `cluster`)."
 )
+NOT_BETTER_BALANCED = (
+    "No layers are moved: in no other partition the slowest device takes less time per micro-batch."
+)
 SIZE_UNKNOWN = (
     "How many samples a micro-batch has is not known (of a posted problem it never is); it is "
     "taken to be divisible."
@@ -46,6 +49,12 @@ class Before:
     are_alike: bool
     running_ns: int | None
     same_shape_ns: int | None
+
+    @property
+    def best_ns(self) -> int | None:
+        """What there is without a change; None where nothing fits."""
+        known = (self.running_ns, self.same_shape_ns)
+        return min((ns for ns in known if ns is not None), default=None)
 
 
 def slowest_device_ns(problem: PipelineProblem) -> int:
@@ -90,9 +99,34 @@ def rule_of_thumb_note(before: Before, rule: Baseline) -> str:
         return f"{words}, as now."
     if rule.predicted_ns is None:
         return f"{words}. {rule.reason}"
-    known = [ns for ns in (before.running_ns, before.same_shape_ns) if ns is not None]
-    now = f", {min(known) / 1e6:.3f} ms with {before.micro_batches}" if known else ""
+    now_ns = before.best_ns
+    now = "" if now_ns is None else f", {now_ns / 1e6:.3f} ms with {before.micro_batches}"
     return f"{words}, predicted {rule.predicted_ns / 1e6:.3f} ms{now}: not proposed."
+
+
+def timed_partition_note(
+    before: Before, layers_per_stage: Sequence[int], predicted_ns: int | None
+) -> str:
+    """That the best balanced partition was timed (None: no schedule of it fits) and is not
+    proposed."""
+    words = f"No layers are moved: with {list(layers_per_stage)}, the best balanced,"
+    if predicted_ns is None:
+        return f"{words} no quick schedule fits into memory."
+    return f"{words} an iteration is predicted to take {predicted_ns / 1e6:.3f} ms{_now(before)}."
+
+
+def untimed_partition_note(before: Before, layers_per_stage: Sequence[int], bound_ns: int) -> str:
+    """That the best balanced partition was not timed: by its bound it cannot be faster, or the time
+    was used up."""
+    words = f"No layers are moved: with {list(layers_per_stage)}, the best balanced,"
+    now_ns = before.best_ns
+    if now_ns is None or bound_ns < now_ns:
+        return f"{words} nothing was timed: the time for proposals was used up."
+    return f"{words} an iteration takes at least {bound_ns / 1e6:.3f} ms{_now(before)}."
+
+
+def _now(before: Before) -> str:
+    return "" if before.best_ns is None else f", {before.best_ns / 1e6:.3f} ms as it is"
 
 
 def _unequal(times_ns: Sequence[int]) -> str:

@@ -143,7 +143,12 @@ def answer_solve(attempts: Attempts, database: Database, *, gain: float | None =
         "provenance": {},
     }
     if gain is not None:
-        answer["replacement"] = {"gain": gain, "gain_low": gain, "running_fits": True}
+        answer["replacement"] = {
+            "running_ns": round(8000 / (1 - gain)),
+            "gain": gain,
+            "gain_low": gain,
+            "running_fits": True,
+        }
     ending = {"state": "succeeded", "objective": 8000, "lower_bound": 8000, "proven_optimal": True}
     incumbent = {"placement": "as_posted", "schedule": schedule}
     progress = Progress(incumbent=incumbent, objective=8000, lower_bound=8000)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -382,7 +383,7 @@ def test_a_fault_of_the_query_for_all_streams_ends_none(
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_streams_end_when_the_service_does(
+def test_streams_and_waits_end_when_the_service_does(
     settings: Settings, tmp_path: Path, number: signal.Signals
 ) -> None:
     """As its own process: only there do signals arrive."""
@@ -401,14 +402,21 @@ def test_streams_end_when_the_service_does(
             [*command, *patience], env=environment, stdout=output, stderr=subprocess.STDOUT
         )
     try:
-        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as client:
+        with (
+            httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as client,
+            ThreadPoolExecutor(1) as pool,
+        ):
             eventually(lambda: _answers(client), within_s=60)
             body = {"problem": {"micro_batches": 1, "devices": [{}], "stages": STAGES}}
             job_id = client.post("/v1/pipeline-schedules", json=body).json()["id"]
             with opened(client, job_id) as stream:
                 stream.until("state")
+                job = f"/v1/jobs/{job_id}"
+                waiting = pool.submit(client.get, job, headers={"Prefer": "wait=50"})
+                time.sleep(0.5)
                 process.send_signal(number)
                 last = stream.rest()
+            assert waiting.result().json()["state"] == "queued"
         assert (last[-1].name, last[-1].data["reason"]) == ("reconnect", "the service ends")
         assert process.wait(30) in (0, -number, 128 + number)
         assert "Traceback" not in log.read_text()

@@ -132,6 +132,23 @@ def running(client: TestClient, database: Database, attempts: Attempts, run_id: 
     assert newest(client, run_id)["state"] == "running"
 
 
+def test_a_straggler_that_the_running_version_has_taken_up_is_still_diagnosed(
+    run_client: TestClient, database: Database, attempts: Attempts, drifted: str
+) -> None:
+    running(run_client, database, attempts, drifted)
+    report(run_client, drifted, range(68, 100), SLOW)
+    plan = run_client.get(f"{RUNS}/{drifted}/plan").json()
+    assert plan["problem"]["stages"][1]["forward_ns"] == 1500
+    found = run_client.get(f"{RUNS}/{drifted}/diagnosis").json()
+    assert [one["symptom"] for one in found["symptoms"]] == ["plan_with_bad_throughput"]
+    (straggler,) = (one for one in found["causes"] if one["cause"] == "straggler_gpu")
+    assert straggler["state"] == "supported"
+    # Over the median of two, 1 and 1.5.
+    assert straggler["evidence"][0]["value"] == pytest.approx(1.2)
+    (compared,) = (one for one in found["assumptions"] if one["what"] == "comparison")
+    assert "version 2" in compared["value"]
+
+
 def test_the_list_of_runs_has_what_the_running_version_gains(
     run_client: TestClient, database: Database, attempts: Attempts, keeper: RunKeeper, drifted: str
 ) -> None:
@@ -272,6 +289,25 @@ def test_a_plan_that_is_not_worth_it_is_not_published(
     assert newest(run_client, drifted)["version"] == 1
     assert "refused" in kinds(run_client, drifted)
     assert view(run_client, drifted)["re_solve"] is None
+
+
+def test_another_least_gain_asks_again_for_what_was_refused(
+    run_client: TestClient, database: Database, attempts: Attempts, keeper: RunKeeper, drifted: str
+) -> None:
+    answer_solve(attempts, database, gain=0.01)
+    look(database, keeper)
+    report(run_client, drifted, range(60, 62), SLOW)
+    look(database, keeper)
+    assert queued(database) == []
+    # It has still drifted from what the running plan was made for.
+    forward = view(run_client, drifted)["stages"][1]["quantities"]["forward_ns"]
+    assert (forward["planned"], forward["drift"]["before"]) == (1000, 1000)
+    changes = {"follow": {"min_gain": 0.005}}
+    assert run_client.patch(f"{RUNS}/{drifted}", json=changes).status_code == 200
+    look(database, keeper)
+    answer_solve(attempts, database, gain=0.01)
+    look(database, keeper)
+    assert newest(run_client, drifted)["state"] == "published"
 
 
 def test_there_is_one_solve_in_flight_and_one_of_an_older_profile_is_cancelled(

@@ -12,18 +12,30 @@ from starlette.testclient import TestClient
 from app.database import Database
 from app.repositories.run_telemetry import TelemetryRepository
 from app.services.runs import telemetry as telemetry_service
+from app.services.runs.keeper import RunKeeper
+from app.services.runs.newest import FURTHEST_AHEAD, FURTHEST_FIRST
+from app.settings import Settings
 from tests.integration.following import (
     FOLLOW,
     PASS_NS,
     RUNS,
     STAGES,
+    keeper_of,
+    kinds,
+    look,
     report,
     start_run,
     stored,
     telemetry,
+    view,
 )
 
 NO_RUN = "00000000-0000-4000-8000-000000000000"
+
+
+@pytest.fixture
+def keeper(database: Database, settings: Settings) -> RunKeeper:
+    return keeper_of(database, settings)
 
 
 def post(client: TestClient, run_id: str, body: Any) -> Any:
@@ -80,7 +92,7 @@ def test_a_repeat_within_a_post_is_refused(run_client: TestClient, database: Dat
 
 def test_what_is_older_than_the_window_is_late(run_client: TestClient, database: Database) -> None:
     run_id = start_run(run_client, follow={**FOLLOW, "window": 20})
-    report(run_client, run_id, range(100, 101))
+    report(run_client, run_id, range(99, 101))
     answer = report(run_client, run_id, range(79, 83))
     assert (answer["accepted"], answer["late"]) == (2 * STAGES, 2 * STAGES)
     assert min(stored(database, run_id)) == (81, 0)
@@ -131,11 +143,11 @@ def test_what_is_no_json_changes_nothing(
 def test_an_iteration_far_ahead_is_a_mistake(run_client: TestClient, database: Database) -> None:
     run_id = start_run(run_client)
     # A run that is resumed begins far from 0.
-    first = telemetry_service.FURTHEST_FIRST
-    refused = post(run_client, run_id, telemetry(first + 1))
+    first = FURTHEST_FIRST - 1
+    refused = post(run_client, run_id, telemetry(first + 2))
     assert refused.json()["errors"][0]["path"] == "iteration"
-    report(run_client, run_id, range(first, first + 1))
-    ahead = first + telemetry_service.FURTHEST_AHEAD
+    report(run_client, run_id, range(first, first + 2))
+    ahead = FURTHEST_FIRST + FURTHEST_AHEAD
     refused = post(run_client, run_id, telemetry(ahead + 1))
     assert refused.status_code == 422
     assert "another run" in refused.json()["errors"][0]["remedy"]
@@ -144,14 +156,67 @@ def test_an_iteration_far_ahead_is_a_mistake(run_client: TestClient, database: D
 
 def test_one_wrong_iteration_makes_nothing_late(run_client: TestClient, database: Database) -> None:
     run_id = start_run(run_client, follow={**FOLLOW, "window": 20})
-    report(run_client, run_id, range(100, 101))
+    report(run_client, run_id, range(99, 101))
     wrong = telemetry(5_000)
     one = post(run_client, run_id, {**wrong, "stages": wrong["stages"][:1]}).json()
     assert (one["accepted"], one["newest_iteration"]) == (1, 100)
     assert report(run_client, run_id, range(101, 103))["newest_iteration"] == 102
-    # Where the other stage is there too, all are.
+    # Both stages may have it from one report: all are there where they go on from there.
     other = post(run_client, run_id, {**wrong, "stages": wrong["stages"][1:]}).json()
-    assert (other["accepted"], other["newest_iteration"]) == (1, 5_000)
+    assert (other["accepted"], other["newest_iteration"]) == (1, 102)
+    assert report(run_client, run_id, range(103, 104))["late"] == 0
+    assert report(run_client, run_id, range(5_001, 5_002))["newest_iteration"] == 5_001
+
+
+@pytest.mark.parametrize("stages", [1, STAGES])
+def test_a_wrong_first_iteration_is_dropped_and_told_of(
+    run_client: TestClient, database: Database, keeper: RunKeeper, stages: int
+) -> None:
+    run_id = start_run(run_client)
+    wrong = telemetry(5_000_000)
+    first = post(run_client, run_id, {**wrong, "stages": wrong["stages"][:stages]}).json()
+    assert (first["accepted"], first["newest_iteration"]) == (stages, None)
+    look(database, keeper)
+    # Which of the two is wrong shows by what follows.
+    assert report(run_client, run_id, range(1))["newest_iteration"] is None
+    answer = report(run_client, run_id, range(1, 40))
+    assert (answer["late"], answer["newest_iteration"]) == (0, 39)
+    assert max(stored(database, run_id)) == (39, STAGES - 1)
+    look(database, keeper)
+    shown = view(run_client, run_id)
+    dropped = shown["events"][0]
+    assert (dropped["kind"], dropped["iteration"]) == ("iterations_dropped", 39)
+    assert "5000000" in dropped["detail"]
+    assert shown["stages"][0]["quantities"]["forward_ns"]["samples"] == 40
+
+
+def test_a_run_that_is_resumed_outlives_a_first_report_from_0(
+    run_client: TestClient, database: Database
+) -> None:
+    run_id = start_run(run_client)
+    assert post(run_client, run_id, telemetry(700_000)).json()["newest_iteration"] is None
+    assert post(run_client, run_id, telemetry(0)).json()["newest_iteration"] is None
+    assert post(run_client, run_id, telemetry(700_001)).json()["newest_iteration"] == 700_001
+    assert min(stored(database, run_id)) == (700_000, 0)
+    assert "iterations_dropped" in kinds(run_client, run_id)
+
+
+def test_where_everything_comes_too_late_an_event_says_so_once(run_client: TestClient) -> None:
+    run_id = start_run(run_client)
+    report(run_client, run_id, range(500, 502))
+    for iterations in (range(5), range(5, 9)):
+        assert report(run_client, run_id, iterations)["late"] == STAGES * len(iterations)
+    assert "all_late" not in kinds(run_client, run_id)
+    for iteration in range(9, 30):
+        report(run_client, run_id, range(iteration, iteration + 1))
+    assert kinds(run_client, run_id).count("all_late") == 1
+    event = view(run_client, run_id)["events"][0]
+    assert "10 iterations reported, up to 9," in event["detail"]
+    assert "the newest is 501" in event["detail"]
+    # What is of use in between begins the count anew.
+    report(run_client, run_id, range(502, 503))
+    report(run_client, run_id, range(30, 39))
+    assert kinds(run_client, run_id).count("all_late") == 1
 
 
 def test_a_stage_that_reports_alone_confirms_itself(run_client: TestClient) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -15,7 +16,8 @@ from app.database import Database
 from app.models import Job, RunDocument, RunTelemetry, RunVersion
 from app.schemas.timelines import TimelineView
 from app.services.attempts import Attempts, Progress
-from app.services.runs.telemetry import FURTHEST_AHEAD
+from app.services.runs.keeper import RunKeeper
+from app.services.runs.newest import FURTHEST_AHEAD
 from app.services.transitions import Answered
 from app.settings import Settings
 from tests.integration.following import (
@@ -30,6 +32,7 @@ from tests.integration.following import (
     queued,
     report,
     start_run,
+    telemetry,
     view,
 )
 
@@ -218,6 +221,40 @@ def test_a_wait_for_the_first_plan_ends_with_it(
     assert (plan.status_code, plan.json()["version"]) == (200, 1)
 
 
+def waiting(client: TestClient, run_id: str, then: Callable[[], object]) -> tuple[Any, float]:
+    """The answer to a long wait for news during which something happens, and its seconds."""
+    plan = client.get(f"{RUNS}/{run_id}/plan?brief=true")
+    headers = {"If-None-Match": plan.headers["ETag"], "Prefer": "wait=30"}
+    later = threading.Timer(0.3, then)
+    later.start()
+    began = time.monotonic()
+    answer = client.get(f"{RUNS}/{run_id}/plan?brief=true", headers=headers)
+    later.join()
+    return answer, time.monotonic() - began
+
+
+def test_a_wait_for_news_ends_where_the_run_is_stopped(run_client: TestClient) -> None:
+    run_id = start_run(run_client)
+    answer, waited_s = waiting(
+        run_client, run_id, lambda: run_client.delete(f"{RUNS}/{run_id}").raise_for_status()
+    )
+    assert answer.status_code == 304
+    assert waited_s < 20
+    # Who asks again is kept waiting, since nothing will happen any more.
+    headers = {"If-None-Match": answer.headers["ETag"], "Prefer": "wait=1"}
+    began = time.monotonic()
+    assert run_client.get(f"{RUNS}/{run_id}/plan?brief=true", headers=headers).status_code == 304
+    assert time.monotonic() - began >= 0.9
+
+
+def test_a_wait_for_news_ends_where_the_service_does(run_client: TestClient) -> None:
+    run_id = start_run(run_client)
+    waits = run_client.app.state.services.waits  # type: ignore[attr-defined]
+    answer, waited_s = waiting(run_client, run_id, waits.end)
+    assert answer.status_code == 304
+    assert waited_s < 20
+
+
 def test_the_timeline_of_a_version_needs_no_job(run_client: TestClient) -> None:
     run_id = start_run(run_client)
     path = f"{RUNS}/{run_id}/plan/1/timeline"
@@ -274,6 +311,67 @@ def test_an_acknowledgement_may_be_corrected_until_the_version_is_scheduled(
     assert version["missing_ranks"] == []
 
 
+def published(
+    client: TestClient, database: Database, attempts: Attempts, settings: Settings, **follow: Any
+) -> tuple[str, RunKeeper]:
+    """A run whose version 2 waits for acknowledgements, and its keeper."""
+    run_id = start_run(client, follow={**FOLLOW, **follow})
+    keeper = keeper_of(database, settings)
+    client.post(f"{RUNS}/{run_id}/plan/1/ack", json={"rank": 0, "iteration": 0})
+    report(client, run_id, range(30))
+    look(database, keeper)
+    report(client, run_id, range(30, 60), {1: 1.5})
+    look(database, keeper)
+    answer_solve(attempts, database, gain=0.2)
+    look(database, keeper)
+    assert view(client, run_id)["newest_state"] == "published"
+    return run_id, keeper
+
+
+def test_ranks_cannot_join_while_a_swap_is_scheduled(
+    run_client: TestClient, database: Database, attempts: Attempts, settings: Settings
+) -> None:
+    run_id, keeper = published(run_client, database, attempts, settings)
+    acknowledge(run_client, run_id, 2, iteration=61)
+    look(database, keeper)
+    version = view(run_client, run_id)["versions"][0]
+    assert (version["state"], version["apply_at_iteration"]) == ("scheduled", 66)
+    refused = run_client.patch(f"{RUNS}/{run_id}", json={"follow": {"ranks": 4}})
+    assert problem_code(refused) == (422, "invalid_request")
+    (error,) = refused.json()["errors"]
+    assert error["path"] == "follow.ranks"
+    assert "iteration 66" in error["message"]
+    shown = view(run_client, run_id)
+    assert (shown["ranks"], shown["versions"][0]["of"]) == (2, 2)
+    report(run_client, run_id, range(60, 68), {1: 1.5})
+    look(database, keeper)
+    assert view(run_client, run_id)["newest_state"] == "running"
+    assert run_client.patch(f"{RUNS}/{run_id}", json={"follow": {"ranks": 4}}).status_code == 200
+
+
+def test_a_version_that_waits_waits_for_the_ranks_that_there_are_by_then(
+    run_client: TestClient, database: Database, attempts: Attempts, settings: Settings
+) -> None:
+    run_id, keeper = published(run_client, database, attempts, settings, ranks=4)
+
+    def standing() -> tuple[Any, ...]:
+        look(database, keeper)
+        version = view(run_client, run_id)["versions"][0]
+        return tuple(version[name] for name in ("state", "acknowledged", "of", "missing_ranks"))
+
+    for rank in (2, 3):
+        body = {"rank": rank, "iteration": 61}
+        run_client.post(f"{RUNS}/{run_id}/plan/2/ack", json=body)
+    assert standing() == ("published", 2, 4, [0, 1])
+    run_client.patch(f"{RUNS}/{run_id}", json={"follow": {"ranks": 3}})
+    assert standing() == ("published", 1, 3, [0, 1])
+    # As many as there are have said so, but not they.
+    run_client.patch(f"{RUNS}/{run_id}", json={"follow": {"ranks": 2}})
+    assert standing() == ("published", 0, 2, [0, 1])
+    acknowledge(run_client, run_id, 2, iteration=61)
+    assert standing() == ("scheduled", 2, 2, [])
+
+
 def test_changes_are_of_what_is_given(
     run_client: TestClient, database: Database, settings: Settings
 ) -> None:
@@ -310,6 +408,29 @@ def test_another_shape_is_planned_at_once_and_needs_a_restart(
         2, "shape_change", True,
     )  # fmt: skip
     assert newest["of"] == 1
+
+
+def test_reports_of_an_older_shape_are_taken_and_count_for_nothing(
+    run_client: TestClient, database: Database, settings: Settings
+) -> None:
+    run_id = start_run(run_client)
+    report(run_client, run_id, range(20))
+    alone = {**PROBLEM, "devices": [{}], "stages": PROBLEM["stages"][:1]}
+    assert run_client.patch(f"{RUNS}/{run_id}", json={"problem": alone}).status_code == 200
+    posted = [
+        {**telemetry(20 + i, {0: 3.0}), **named}
+        for i, named in enumerate(({}, {"plan_version": 1}))
+    ]
+    for body in posted:
+        taken = run_client.post(f"{RUNS}/{run_id}/telemetry", json=body)
+        assert (taken.status_code, taken.json()["accepted"]) == (200, 2), taken.text
+        assert taken.json()["plan"]["version"] == 1
+    look(database, keeper_of(database, settings))
+    assert view(run_client, run_id)["stages"] == []
+    # No rank of the new shape has that stage.
+    wrong = {**telemetry(30), "plan_version": 2}
+    refused = run_client.post(f"{RUNS}/{run_id}/telemetry", json=wrong)
+    assert (refused.status_code, refused.json()["errors"][0]["path"]) == (422, "stages")
 
 
 def test_stopping_cancels_the_solve_in_flight_and_again_changes_nothing(
@@ -355,7 +476,9 @@ def test_a_tenant_follows_so_many_runs(
     start_run(run_client)
 
 
-def test_diagnosis_and_proposals_are_of_the_runs_own_numbers(run_client: TestClient) -> None:
+def test_diagnosis_and_proposals_are_of_the_runs_own_numbers(
+    run_client: TestClient, database: Database, settings: Settings
+) -> None:
     run_id = start_run(run_client)
     report(run_client, run_id, range(60), {1: 2.0})
     diagnosis = run_client.get(f"{RUNS}/{run_id}/diagnosis")
@@ -364,7 +487,15 @@ def test_diagnosis_and_proposals_are_of_the_runs_own_numbers(run_client: TestCli
     proposals = run_client.get(f"{RUNS}/{run_id}/proposals")
     assert proposals.status_code == 200, proposals.text
     assert proposals.json()["threshold"] == 1.15
-    assert proposals.json()["notes"]
+    assert proposals.json()["imbalance"] == 1
+    assert proposals.json()["notes"][0].startswith("Nothing is measured yet: all times are as post")
+    look(database, keeper_of(database, settings))
+    proposals = run_client.get(f"{RUNS}/{run_id}/proposals")
+    assert proposals.json()["imbalance"] == 2
+    assert "medians of 60 iterations, 0 to 59." in proposals.json()["notes"][0]
+    report(run_client, run_id, range(60, 62), {1: 2.0})
+    proposals = run_client.get(f"{RUNS}/{run_id}/proposals")
+    assert "medians of 62 iterations, 0 to 61." in proposals.json()["notes"][0]
 
 
 def test_nothing_is_said_of_a_run_without_a_plan(run_client: TestClient) -> None:

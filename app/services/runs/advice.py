@@ -22,10 +22,10 @@ from app.services.runs.stored import (
     stored_state,
 )
 from planner.following.drift import drifts
-from planner.following.estimates import estimates_of
+from planner.following.estimates import LEAST_SAMPLES, estimates_of
 from planner.following.profile import fresh_problem, limit_changes
 from planner.following.state import RunState, same_shape
-from planner.following.telemetry import ITERATION_NS, PLAN_VERSION, Sample
+from planner.following.telemetry import ITERATION_NS, PLAN_VERSION, TIMES, Sample
 from planner.following.versions import VersionState
 from planner.pipeline.problem import PipelineProblem
 
@@ -48,11 +48,13 @@ STAGE_FIGURES = ("peak_memory_bytes", "memory_limit_bytes", "link_busy_share", "
 
 @dataclass(frozen=True)
 class _Known:
-    """A run's state, its window, its request, and the plan that ranks run, which there is."""
+    """A run's state, its window, its request, and the plan that ranks run, which there is, with its
+    version."""
 
     state: RunState
     samples: Sequence[Sample]
     request: Mapping[str, Any]
+    version: int
     plan: Mapping[str, Any]
 
 
@@ -70,16 +72,20 @@ class RunAdvice:
         from planner.pipeline.schedule import TimedOp
 
         known = self._known(caller, run_id)
+        planned = read_problem(known.plan["problem"])
         fresh = measured_problem(known.state, known.samples)
         ops = known.plan["schedule"]["ops"]
         _, elasticity = shape_of(known.request, len(known.state.base.stages))
         request = DiagnosisRequest(
-            problem=with_memory_of(read_problem(known.plan["problem"]), fresh),
+            problem=with_memory_of(planned, fresh),
             ops=tuple(TimedOp(*(op[name] for name in TimedOp._fields)) for op in ops),
             plan_versions=versions_by_stage(known.samples),
             telemetry=iterations_of(known.samples),
             rolled_back=rolled_back_on_this(known.state, known.samples),
             micro_batch_size=elasticity.micro_batch_size,
+            # A plan may have been made for a slow GPU's times: judged by those, it is as planned.
+            expected=known.state.base if same_shape(planned, known.state.base) else None,
+            plan_version=known.version,
         )
         return json_text(diagnose(request).to_document())
 
@@ -100,11 +106,13 @@ class RunAdvice:
             elasticity,
             lambda: time.monotonic() >= ends,
         )
+        document = proposals.to_document()
         return json_text(
             {
                 "imbalance": imbalance(problem),
                 "threshold": IMBALANCE,
-                **proposals.to_document(),
+                **document,
+                "notes": [measured_note(state, known.samples), *document["notes"]],
             }
         )
 
@@ -113,12 +121,13 @@ class RunAdvice:
             connection = session.connection()
             reader = RunReader(connection)
             row = row_of(reader, caller, run_id)
-            plan = stored_plan(reader, run_id, row.running_version or row.newest_version)
-            if plan is None:
+            version = row.running_version or row.newest_version
+            plan = stored_plan(reader, run_id, version)
+            if version is None or plan is None:
                 raise RunWithoutPlan("Ask again once there is one.", headers={"Retry-After": "2"})
             state = stored_state(reader, run_id)
             samples = stored_samples(connection, row, state)
-            return _Known(state, samples, stored_request(reader, run_id), plan)
+            return _Known(state, samples, stored_request(reader, run_id), version, plan)
 
 
 def measured_problem(
@@ -128,6 +137,26 @@ def measured_problem(
     estimates = {**state.anchor, **estimates_of(samples, state.counts)}
     changes = limit_changes(state.base, state.memory_limits, state.limits_solved_for)
     return fresh_problem(state.base, estimates, memory_headroom, changes)
+
+
+def measured_note(state: RunState, samples: Sequence[Sample]) -> str:
+    """What the times of `measured_problem` rest on."""
+    measured = {stage for stage, name in estimates_of(samples, state.counts) if name in TIMES}
+    counted = {sample.iteration for sample in samples if state.counts(sample.iteration)}
+    if not measured:
+        source = "those that the newest plan was made for" if state.anchor else "as posted"
+        return (
+            f"Nothing is measured yet: all times are {source}. Iterations count after "
+            f"{state.settings.warm_up} of warm-up, from {LEAST_SAMPLES} on."
+        )
+    words = (
+        f"Times are measured: medians of {len(counted)} iterations, {min(counted)} to "
+        f"{max(counted)}"
+    )
+    others = [stage for stage in range(len(state.base.stages)) if stage not in measured]
+    if not others:
+        return f"{words}."
+    return f"{words}; those of stages {', '.join(map(str, others))} are not."
 
 
 def rolled_back_on_this(state: RunState, samples: Sequence[Sample]) -> tuple[int, ...]:

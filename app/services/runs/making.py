@@ -40,6 +40,7 @@ from app.settings import Settings
 from planner.following.settings import FollowSettings, read_follow
 from planner.following.state import RunState, changed, new_run, same_shape
 from planner.following.telemetry import MOST_STAGES
+from planner.following.versions import VersionState
 from planner.pipeline.documents import problem_to_document, read_problem
 from planner.pipeline.problem import PipelineProblem
 
@@ -152,6 +153,7 @@ class RunRequests:
                 check_fits(posted.problems)
                 base = _like(base, posted.problems)
             after = changed(before, base, posted.follow, row.newest_iteration)
+            _check_ranks(before, after)
             with self._database.writing() as session:
                 is_done = self._write_change(session, row, posted, before, after)
                 if is_done:
@@ -235,6 +237,19 @@ class RunRequests:
                 f"At most {most} runs of a tenant may be active; stop one that is over.",
                 headers={"Retry-After": "60"},
             )
+
+
+def _check_ranks(before: RunState, after: RunState) -> None:
+    """Ranks that join would not have what the others have been told to switch to."""
+    version = after.pending
+    if after.ranks == before.ranks or version is None or version.state != VersionState.SCHEDULED:
+        return
+    raise InvalidRequest.of(
+        "follow.ranks",
+        f"cannot be changed now: version {version.number} is scheduled, and {before.ranks} ranks "
+        f"switch to it at iteration {version.apply_at_iteration}.",
+        "Change it once that iteration has been reported.",
+    )
 
 
 def merged(known: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:

@@ -28,8 +28,8 @@ from app.schemas.runs import AckTaken, PlanAwaited, RunAccepted, RunPage, RunVie
 from app.services.audit import record
 from app.services.cancelling import detach
 from app.services.polls import SharedReads
+from app.services.runs.newest import FURTHEST_AHEAD, FURTHEST_FIRST
 from app.services.runs.stored import row_of, stored_samples, stored_state
-from app.services.runs.telemetry import FURTHEST_AHEAD, FURTHEST_FIRST
 from app.services.runs.views import accepted_view, plan_text, run_item, run_view
 from planner.following.versions import VersionState
 

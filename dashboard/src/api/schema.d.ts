@@ -2508,7 +2508,7 @@ export interface components {
             proposals: components["schemas"]["ProposalView"][];
             /**
              * Notes
-             * @description What is not proposed and why; the rule of thumb without a gain.
+             * @description What the times rest on; what is not proposed and why; the rule of thumb without a gain.
              * @default []
              */
             notes: string[];
@@ -2876,8 +2876,11 @@ export interface components {
              * @description Older than the window that estimates are made from.
              */
             late: number;
-            /** Newest Iteration */
-            newest_iteration: number;
+            /**
+             * Newest Iteration
+             * @description Null while it is not known where the run begins: a second iteration within 10,000 of a first one beyond 10 has to confirm it.
+             */
+            newest_iteration: number | null;
             plan: components["schemas"]["PlanStanding"] | null;
         };
         /**

@@ -153,12 +153,12 @@ def fewer_offloads(context: Context) -> Advice:
 def at_planned_rate(context: Context) -> Advice:
     """The same orders with the copies as planned."""
     remedy, detail = Remedy.RESTORE_LINK, "Reseat or replace what narrows the link."
-    base, problem, running = context.base, context.problem, context.running
-    if base is None or problem is None or running is None:
+    base, expected, running = context.base, context.expected, context.running
+    if base is None or expected is None or running is None:
         return Advice(remedy, detail, unknown=context.why_not() or "Nothing could be timed.")
     stages = tuple(
         replace(own, offload_ns=planned.offload_ns, reload_ns=planned.reload_ns)
-        for own, planned in zip(base.stages, problem.stages, strict=True)
+        for own, planned in zip(base.stages, expected.stages, strict=True)
     )
     timed = context.again(replace(base, stages=stages))
     if timed is None:

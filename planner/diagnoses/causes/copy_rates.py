@@ -119,11 +119,11 @@ def slow_host_copies(context: Context) -> Finding:
 
 def _copy_ratios(context: Context) -> dict[int, float]:
     """Measured over planned copies, both ways, by stage."""
-    if context.problem is None or context.profile is None:
+    if context.expected is None or context.profile is None:
         return {}
     ratios = {}
     for s, own in context.profile.stages.items():
-        stage = context.problem.stages[s]
+        stage = context.expected.stages[s]
         pairs = (
             (own.offload_ns, fmean(stage.offload_ns)),
             (own.reload_ns, fmean(stage.reload_ns)),

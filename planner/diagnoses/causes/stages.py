@@ -32,7 +32,7 @@ MOST_SHOWN = 8
 
 def stage_imbalance(context: Context) -> Finding:
     """Layers are divided unevenly: by the plan itself one device computes longer."""
-    cause, problem = Cause.STAGE_IMBALANCE, context.problem
+    cause, problem = Cause.STAGE_IMBALANCE, context.expected
     if problem is None:
         ratios = _ratios_to_median(_compute_by_stage(context))
         evidence = [
@@ -89,7 +89,7 @@ def straggler_gpu(context: Context) -> Finding:
     """A GPU is slower than the others with the same work."""
     cause = Cause.STRAGGLER_GPU
     tools = (checks.CLOCKS, checks.LOCK_CLOCKS)
-    times = _slowdowns(context)
+    times = _slowdowns(context, context.expected)
     what = "measured over planned computation of stage {}, over the median of stages"
     if not times:
         times, what = _compute_by_stage(context), "computation of stage {} over the median"
@@ -131,7 +131,7 @@ def straggler_gpu(context: Context) -> Finding:
 def profile_differs_from_plan(context: Context) -> Finding:
     """The plan was made from times that the run does not have."""
     cause = Cause.PROFILE_DIFFERS_FROM_PLAN
-    ratios = _slowdowns(context)
+    ratios = _slowdowns(context, context.problem)
     detail = "Post the measured problem: `loadmaster profile`, or the run's telemetry."
     if not ratios:
         advice = [Advice(Remedy.PLAN_WITH_PROFILE, detail, unknown="No stage was measured.")]
@@ -189,16 +189,14 @@ def _compute_by_stage(context: Context) -> dict[int, float]:
 def compared_stages(context: Context) -> dict[int, float]:
     """By stage how much slower it is than is usual among them: by what was planned for each, or,
     where nothing was, by their times."""
-    return _ratios_to_median(_slowdowns(context) or _compute_by_stage(context))
+    return _ratios_to_median(_slowdowns(context, context.expected) or _compute_by_stage(context))
 
 
-def _slowdowns(context: Context) -> dict[int, float]:
+def _slowdowns(context: Context, planned: PipelineProblem | None) -> dict[int, float]:
     """Measured over planned computation by stage."""
-    if context.problem is None or context.profile is None:
+    if planned is None or context.profile is None:
         return {}
-    found = {
-        s: slowdown(context.problem.stages[s], own) for s, own in context.profile.stages.items()
-    }
+    found = {s: slowdown(planned.stages[s], own) for s, own in context.profile.stages.items()}
     return {s: ratio for s, ratio in found.items() if ratio is not None}
 
 

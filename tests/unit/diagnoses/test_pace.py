@@ -49,6 +49,30 @@ def test_a_straggler_is_named_and_its_repair_timed() -> None:
     assert any("nvidia-smi -lgc" in command for command in commands)
 
 
+def test_a_plan_that_has_taken_up_a_straggler_does_not_hide_it() -> None:
+    slow = problem()
+    slow["stages"][2] = {
+        name: value * 3 // 2 if name.endswith("_ns") else value
+        for name, value in slow["stages"][2].items()
+    }
+    body = {"problem": slow, "schedule": schedule_of(slow), "telemetry": telemetry(slow)}
+    request = read_request(body)
+    assert not diagnose(request).symptoms
+    expected = read_problem(EVEN)
+    found = diagnose(replace(request, expected=expected, plan_version=2)).to_document()
+    assert [own["symptom"] for own in found["symptoms"]] == [BAD]
+    causes = {own["cause"]: own for own in found["causes"]}
+    straggler = causes["straggler_gpu"]
+    assert straggler["state"] == "supported"
+    assert [(own["stage"], own["value"]) for own in for_of(straggler)] == [(2, pytest.approx(1.5))]
+    # Nor do layers divided evenly count as uneven, or a plan of the measured times as an old one.
+    assert causes["stage_imbalance"]["state"] == "ruled_out"
+    assert causes["profile_differs_from_plan"]["state"] == "ruled_out"
+    (compared,) = (own for own in found["assumptions"] if own["what"] == "comparison")
+    assert "made for" in compared["value"]
+    assert "version 2" in compared["value"]
+
+
 def test_times_without_a_plan_show_a_straggler_too() -> None:
     slow = telemetry(EVEN, change=slower(1.3, stage=0))
     found = finding(Cause.STRAGGLER_GPU, UNSTABLE, telemetry=slow)

@@ -46,6 +46,8 @@ export const runs = {
       memory_disbelieved: "measured memory not believed",
       ranks_missing: "ranks have not acknowledged",
       no_headroom: "planned without headroom",
+      iterations_dropped: "reports dropped",
+      all_late: "reports too late",
     },
     quantity: {
       forward_ns: "forward (F)",

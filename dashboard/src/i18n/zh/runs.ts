@@ -43,6 +43,8 @@ export const runs: typeof english = {
       running_does_not_fit: "正在运行的计划已放不下",
       memory_disbelieved: "不采信测得的显存",
       ranks_missing: "有 rank 尚未确认",
+      iterations_dropped: "报告已丢弃",
+      all_late: "报告过晚",
       no_headroom: "未留显存余量",
     },
     quantity: {
