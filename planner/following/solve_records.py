@@ -64,12 +64,14 @@ class SolveInFlight:
 class Setback:
     """The last solve came to nothing, and so did those before it: `times` in a row in the same way.
     While what is measured is still the `profile` that it was for, none is asked for before
-    iteration `until`."""
+    iteration `until`; none at all where that is None, since it is proven that any other would come
+    to the same. `reason` is what the solve was asked for, None in what older versions stored."""
 
     kind: SetbackKind
     times: int
-    until: int
+    until: int | None
     profile: Estimates
+    reason: Reason | None = None
 
     def to_document(self) -> dict[str, Any]:
         """The setback as JSON, which `from_document` reads."""
@@ -79,4 +81,9 @@ class Setback:
     @staticmethod
     def from_document(document: Mapping[str, Any]) -> Setback:
         """The setback that `to_document` wrote."""
-        return Setback(**{**document, "profile": estimates_from_document(document["profile"])})
+        reason = document.get("reason")
+        own = {
+            "reason": None if reason is None else Reason(reason),
+            "profile": estimates_from_document(document["profile"]),
+        }
+        return Setback(**{**document, **own})

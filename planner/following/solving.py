@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from planner.errors import SpecError
 from planner.following.adapt import adapted
-from planner.following.drift import DIFFERS, Drift, drifts
+from planner.following.drift import DIFFERS, SIGNIFICANT, Drift, drifts
 from planner.following.look import SolveWanted
 from planner.following.profile import disbelieved, fresh_problem, limit_changes, stage_noise
 from planner.following.solve_records import FIRST_REASONS, Reason, SolveInFlight
@@ -69,18 +69,25 @@ def _ask_if_moved(turn: Turn) -> None:
     if moved:
         ask(turn, Reason(moved[0].kind), told=str(moved[0]))
         return
-    busy = _busy_links(turn) - state.busy_links
+    # A setback whose back-off is over leaves all that asked for the solve to be asked again.
+    busy = _busy_links(turn) if state.setback is not None else _newly_busy_links(turn)
     if busy:
         ask(turn, Reason.LINK_BUSY, told=f"the host link of stage {min(busy)}")
         return
-    last = (
-        state.first_iteration if state.last_solve_iteration is None else state.last_solve_iteration
-    )
-    if last is None or turn.newest - last < state.settings.resolve_every:
+    if not _interval_is_over(turn):
         return
     differs = drifts(state.base, state.anchor, turn.estimates, turn.series, DIFFERS)
     if differs:
         ask(turn, Reason.INTERVAL, told=str(differs[0]))
+
+
+def _interval_is_over(turn: Turn) -> bool:
+    """Whether the last solve was asked for at least `resolve_every` iterations ago."""
+    state = turn.state
+    last = (
+        state.first_iteration if state.last_solve_iteration is None else state.last_solve_iteration
+    )
+    return last is not None and turn.newest - last >= state.settings.resolve_every
 
 
 def _reason_without_a_plan(state: RunState) -> Reason:
@@ -106,19 +113,25 @@ def _must_wait(turn: Turn) -> bool:
 
 
 def _backs_off(turn: Turn) -> bool:
-    """Whether what is measured is what the last solve came to nothing for, not long enough ago."""
+    """Whether what is measured is what the last solve came to nothing for, not long enough ago or
+    provably for good."""
     setback = turn.state.setback
-    if setback is None or turn.newest >= setback.until:
+    if setback is None or (setback.until is not None and turn.newest >= setback.until):
         return False
     _forget_setback(turn)
     return turn.state.setback is not None
 
 
 def _forget_setback(turn: Turn) -> None:
-    """Of another profile it says nothing."""
-    state = turn.state
-    if state.setback is not None and drifts(
-        state.base, state.setback.profile, turn.estimates, turn.series
+    """Of another profile, or other busy links, it says nothing. Small changes count where no time
+    that passes would end it, as they do for a plan: every `resolve_every` iterations."""
+    state, setback = turn.state, turn.state.setback
+    if setback is None:
+        return
+    looks_closely = setback.until is None and _interval_is_over(turn)
+    significant = DIFFERS if looks_closely else SIGNIFICANT
+    if _newly_busy_links(turn) or drifts(
+        state.base, setback.profile, turn.estimates, turn.series, significant
     ):
         turn.change(setback=None)
 
@@ -136,8 +149,12 @@ def ask(turn: Turn, reason: Reason, restarts: int = 0, told: str | None = None) 
         problem = fresh_problem(state.base, profile, state.settings.memory_headroom, changes)
     except SpecError as error:
         turn.tell("refused", f"the profile cannot be planned: {error}")
-        turn.change(limits_solved_for=limits, limits_changed=False)
-        turn.set_back("refused", profile)
+        turn.change(
+            limits_solved_for=limits,
+            limits_changed=reason is Reason.MEMORY_LIMIT_CHANGE,
+            busy_links=_busy_links(turn),
+        )
+        turn.set_back("refused", reason, profile)
         return
     number = state.solves + 1
     start = _start_version(state)
@@ -189,6 +206,11 @@ def _busy_links(turn: Turn) -> frozenset[int]:
         for (s, name), own in turn.estimates.items()
         if name == "link_busy_share" and own.value - BUSY_DEVIATIONS * own.error > limit
     )
+
+
+def _newly_busy_links(turn: Turn) -> frozenset[int]:
+    """Those that were not when a solve was last asked for."""
+    return _busy_links(turn) - turn.state.busy_links
 
 
 def _limits_moved(turn: Turn, solving: SolveInFlight | None) -> bool:

@@ -27,13 +27,22 @@ MISSING_NAMED = 8
 SETTLING = 2
 """Iterations after a swap that are not measured: allocators and links settle."""
 
+WHAT_SETBACKS_DEPEND_ON = (
+    "min_gain",
+    "memory_headroom",
+    "solve_time_limit_s",
+    "resolve_every",
+    "cool_down",
+)
+"""Settings that decide whether a solve comes to nothing, or how long none is asked for then."""
+
 
 @dataclass(frozen=True)
 class RunState:
     """A run as `step` knows it; it changes only where something happens.
 
-    `base` is the problem of the run's body; `anchor` the profile that the newest finished solve
-    was made for (what it lacks is as in `base`). `first_iteration` is the first that this shape
+    `base` is the problem of the run's body; `anchor` the profile that the plan published last was
+    made for (what it lacks is as in `base`). `first_iteration` is the first that this shape
     reported. `memory_limits` are those first reported, by stage: `base` belongs to them.
     `limits_solved_for` are those that the newest solve was asked for with. `solves` counts the
     solves asked for; `setback` the newest of those that came to nothing since the last publication;
@@ -215,7 +224,8 @@ def changed(
     """
     if base == state.base:
         is_unplanned = not state.has_plan and state.solving is None
-        return replace(state, settings=settings, shape_changed=state.shape_changed or is_unplanned)
+        state = _with_settings(state, settings)
+        return replace(state, shape_changed=state.shape_changed or is_unplanned)
     if same_shape(base, state.base):
         return replace(state, settings=settings, base=base, limits_changed=True, setback=None)
     return replace(
@@ -237,6 +247,30 @@ def changed(
         shape_changed=True,
         limits_changed=False,
     )
+
+
+def _with_settings(state: RunState, settings: FollowSettings) -> RunState:
+    """Under other settings a solve that came to nothing may not: what it was for is asked again."""
+
+    def differs(*names: str) -> bool:
+        return any(getattr(settings, name) != getattr(state.settings, name) for name in names)
+
+    setback, solving = state.setback, state.solving
+    limits_changed = state.limits_changed
+    if solving is not None and state.has_plan and differs("memory_headroom"):
+        # It looks for a plan that leaves the headroom of before.
+        limits_changed = True
+    if setback is not None and differs(*WHAT_SETBACKS_DEPEND_ON):
+        return replace(
+            state,
+            settings=settings,
+            setback=None,
+            cool_down_until=0,
+            last_solve_iteration=None,
+            busy_links=frozenset(),
+            limits_changed=limits_changed or setback.reason is Reason.MEMORY_LIMIT_CHANGE,
+        )
+    return replace(state, settings=settings, limits_changed=limits_changed)
 
 
 def same_shape(one: PipelineProblem, other: PipelineProblem) -> bool:

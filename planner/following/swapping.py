@@ -205,7 +205,7 @@ def publish(turn: Turn, new: NewVersion, why: str = "") -> None:
 
 
 def drop(turn: Turn, why: str) -> None:
-    """Give up the solve in flight, if there is one; what it was urgently for is asked again."""
+    """Give up the solve in flight, if there is one; what it was for is asked again."""
     solving = turn.state.solving
     if solving is None:
         return
@@ -213,5 +213,6 @@ def drop(turn: Turn, why: str) -> None:
     turn.change(
         solving=None,
         limits_changed=turn.state.limits_changed or solving.reason is Reason.MEMORY_LIMIT_CHANGE,
+        busy_links=frozenset(),
     )
     turn.tell("solve_dropped", why)

@@ -10,13 +10,14 @@ from typing import Any
 from planner.following.estimates import Estimates, Key, estimates_of_series, series_of
 from planner.following.look import Event, Look, NewVersion, Outcome, SolveWanted
 from planner.following.profile import believed
-from planner.following.solve_records import Setback, SetbackKind
+from planner.following.solve_records import Reason, Setback, SetbackKind
 from planner.following.state import RunState
 from planner.following.telemetry import Sample
 from planner.following.versions import VersionRecord
 
 LONGEST_BACK_OFF = 16
-"""Cool-downs between two solves that both come to nothing on the same profile."""
+"""Cool-downs, or `resolve_every` where that is longer, between two solves that both come to nothing
+on the same profile."""
 
 
 class Turn:
@@ -86,15 +87,18 @@ class Turn:
         """No new look for a while."""
         self.change(cool_down_until=self.newest + self.state.settings.cool_down_iterations)
 
-    def set_back(self, kind: SetbackKind, profile: Estimates) -> None:
+    def set_back(
+        self, kind: SetbackKind, reason: Reason, profile: Estimates, *, is_proven: bool = False
+    ) -> None:
         """A solve for this profile came to nothing: no new look for twice as long as after the one
-        before, where that did too."""
-        known = self.state.setback
+        before, where that did too; where it is proven that every other would, until it drifts."""
+        settings, known = self.state.settings, self.state.setback
         times = 1 if known is None or known.kind != kind else known.times + 1
-        cool_down = max(1, self.state.settings.cool_down_iterations)
-        until = self.newest + cool_down * min(2 ** (times - 1), LONGEST_BACK_OFF)
+        cool_down = max(1, settings.cool_down_iterations)
+        longest = LONGEST_BACK_OFF * max(cool_down, settings.resolve_every)
+        until = self.newest + min(cool_down * 2 ** (times - 1), longest)
         self.cool_down()
-        self.change(setback=Setback(kind, times, until, profile))
+        self.change(setback=Setback(kind, times, None if is_proven else until, profile, reason))
 
     def outcome(self) -> Outcome:
         """What the turn has come to."""

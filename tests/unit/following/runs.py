@@ -85,8 +85,11 @@ def straggler(i: int, s: int) -> float:
     return 1.3 if s == 1 and i >= 40 else 1.0
 
 
-def succeeded(state: RunState, gain: float = 0.1, low: float | None = None) -> Solved:
-    """The solve in flight has found a plan that saves so much."""
+def succeeded(
+    state: RunState, gain: float = 0.1, low: float | None = None, *, at_most: float | None = None
+) -> Solved:
+    """The solve in flight has found a plan that saves so much, and may have proven that no plan
+    saves more than `at_most`."""
     assert state.solving is not None
     replacement = {
         "running_ns": 1_000_000,
@@ -95,7 +98,8 @@ def succeeded(state: RunState, gain: float = 0.1, low: float | None = None) -> S
         "gain_low": gain - 0.005 if low is None else low,
         "running_fits": True,
     }
-    return Solved(state.solving.number, "succeeded", replacement)
+    bound_ns = None if at_most is None else round(1_000_000 * (1 - at_most))
+    return Solved(state.solving.number, "succeeded", replacement, lower_bound_ns=bound_ns)
 
 
 class Run:

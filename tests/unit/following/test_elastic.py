@@ -10,6 +10,7 @@ import pytest
 from planner.following.elastic import IMBALANCE, imbalance, propose
 from planner.following.partitions import Layers
 from planner.following.quick import quick_schedule
+from planner.following.shape_words import Before, timed_partition_note
 from planner.following.shapes import Elasticity, Kind, Proposal, Proposals
 from planner.pipeline.classic.rows import schedules_named
 from planner.pipeline.objective import objective_ns
@@ -26,6 +27,12 @@ STRAGGLER = layered((4, 4, 4, 4), speeds=(2, 3, 2, 2))
 def one_forward_one_backward(problem: PipelineProblem) -> Schedule:
     [classic] = schedules_named(problem, "1F1B")
     return classic.schedule
+
+
+def quick_ns(problem: PipelineProblem) -> int:
+    quick = quick_schedule(problem)
+    assert quick is not None
+    return objective_ns(problem, quick.schedule)
 
 
 def by_kind(found: Proposals) -> dict[Kind, Proposal]:
@@ -173,6 +180,29 @@ def test_where_no_other_number_is_better_the_rule_of_thumb_is_told_with_its_time
     assert "8 samples do not divide into 16 micro-batches." in note
 
 
+def test_where_no_layer_is_moved_a_note_says_why() -> None:
+    only_layers = Elasticity(1, may_change_micro_batches=False)
+    # One micro-batch passes all layers one after the other, wherever they are.
+    single = layered((4, 5, 3, 4), micro_batches=1)
+    [note] = propose(single, None, Layers((4, 5, 3, 4)), only_layers).notes
+    now_ns = quick_ns(single)
+    assert "with [4, 4, 4, 4], the best balanced, an iteration takes at least" in note
+    assert note.count(f"{now_ns / 1e6:.3f} ms") == 2
+    full = replace(STRAGGLER, devices=(Device(4 * ACTIVATION_BYTES),) * 4)
+    [note] = propose(full, None, FOUR, only_layers).notes
+    assert "in no other partition the slowest device takes less time" in note
+    [note] = propose(STRAGGLER, None, FOUR, only_layers, lambda: True).notes
+    assert "the time for proposals was used up" in note
+
+
+def test_a_partition_that_was_timed_and_is_no_faster_is_told_with_its_time() -> None:
+    before = Before((3, 2), 3, 8, None, 0.0, (2, 1), True, 9_000_000, 8_000_000)
+    note = timed_partition_note(before, (1, 2), 8_500_000)
+    assert "with [1, 2], the best balanced, an iteration is predicted to take 8.500 ms" in note
+    assert note.endswith(", 8.000 ms as it is.")
+    assert "no quick schedule fits into memory" in timed_partition_note(before, (1, 2), None)
+
+
 def test_nothing_moves_that_may_not() -> None:
     found = propose(STRAGGLER, None, FOUR, Elasticity(4, may_change_partition=False))
     assert {proposal.kind for proposal in found} == {Kind.MICRO_BATCHES}
@@ -193,7 +223,8 @@ def test_a_new_order_alone_is_not_counted_for_the_change() -> None:
     assert imbalance(problem) > IMBALANCE
     alone = propose(problem, one_by_one.schedule, layers, Elasticity(1))
     assert alone.found == ()
-    assert alone.notes[0].endswith(": 8, as now.")
+    assert "No layers are moved: in no other partition" in alone.notes[0]
+    assert alone.notes[1].endswith(": 8, as now.")
     sized = propose(problem, one_by_one.schedule, layers, Elasticity(2)).found
     assert sized
     assert all("a new order alone would give" in proposal.reason for proposal in sized)

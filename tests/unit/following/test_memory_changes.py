@@ -99,9 +99,19 @@ def test_a_running_plan_that_no_longer_fits_is_told_of(peak: int) -> None:
     figures = {"running_fits": False, "running_peaks_bytes": [890, peak, 10]}
     solved = replace(solved, replacement={**(solved.replacement or {}), **figures})
     events = {e.kind: e.detail for e in step(run.state, run.look(35, solved)).events}
-    assert "does not fit" in events["published"]
+    why = "does not fit" if peak > 900 else "does not leave the headroom"
+    assert events["published"].endswith(f", since the running plan {why}")
     told = "running plan no longer fits: device 1 needs 950 of 900 bytes"
     assert events.get("running_does_not_fit") == (told if peak > 900 else None)
+
+
+def test_a_plan_that_is_worth_its_swap_is_not_said_to_be_for_memory() -> None:
+    run = drifted()
+    solved = succeeded(run.state, 0.1)
+    figures = {"running_fits": False, "running_peaks_bytes": [990, 1, 1]}
+    solved = replace(solved, replacement={**(solved.replacement or {}), **figures})
+    (event,) = step(run.state, run.look(55, solved)).events
+    assert event.detail == "version 2 (stage_time_drift), predicted +10.0%"
 
 
 def test_a_plan_is_replaced_for_its_memory_whatever_asked_for_the_solve() -> None:

@@ -35,7 +35,7 @@ def full() -> RunState:
         solves=4,
         last_solve_iteration=60,
         cool_down_until=70,
-        setback=Setback("failed", 2, 90, profile),
+        setback=Setback("failed", 2, 90, profile, Reason.LINK_BUSY),
         rollbacks=1,
         rolled_back_on=profile,
         busy_links=frozenset({2, 0}),
@@ -54,6 +54,14 @@ def full() -> RunState:
 def test_a_state_survives_its_document(state: RunState) -> None:
     text = json.dumps(state.to_document(), allow_nan=False)
     assert RunState.from_document(json.loads(text), state.base) == state
+
+
+def test_a_setback_that_an_older_version_stored_has_no_reason() -> None:
+    document = json.loads(json.dumps(full().to_document()))
+    del document["setback"]["reason"]
+    setback = RunState.from_document(document, problem()).setback
+    assert setback is not None
+    assert (setback.reason, setback.times) == (None, 2)
 
 
 def test_iterations_count_after_the_warm_up_but_not_right_after_a_swap() -> None:

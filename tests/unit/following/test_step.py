@@ -125,9 +125,34 @@ def test_a_busy_link_asks_once() -> None:
     assert run.at(20) == ["solve_asked"]
     assert run.state.solving is not None
     assert run.state.solving.reason == Reason.LINK_BUSY
-    run.at(25, succeeded(run.state, 0.0))
+    run.at(25, succeeded(run.state, 0.0, at_most=0.01))
     for newest in range(26, 120):
         assert run.at(newest) == []
+
+
+def test_a_busy_link_asks_again_where_its_solve_came_to_nothing() -> None:
+    run = Run(samples(range(200), link_busy_share=0.9))
+    run.at(20)
+    assert run.at(25, Solved(1, "failed")) == ["solve_failed"]
+    assert [newest for newest in range(26, 60) if run.at(newest)] == [25 + 30]
+    assert run.state.solving is not None
+    assert run.state.solving.reason == Reason.LINK_BUSY
+    # It is still the same profile, so that the next wait is twice as long.
+    run.at(60, Solved(2, "failed"))
+    assert [newest for newest in range(61, 125) if run.at(newest)] == [60 + 60]
+
+
+def test_another_busy_link_asks_whatever_was_proven_of_the_first() -> None:
+    own = samples(range(120), link_busy_share=0.5)
+    for sample in own:
+        if sample.stage == 0 or (sample.stage == 2 and sample.iteration >= 60):
+            sample.values["link_busy_share"] = 0.95  # type: ignore[index]
+    run = Run(own)
+    run.at(20)
+    run.at(25, succeeded(run.state, 0.0, at_most=0.01))
+    asked = [newest for newest in range(26, 115) if run.at(newest) == ["solve_asked"]]
+    assert len(asked) == 1
+    assert asked[0] > 60
 
 
 def test_a_link_within_its_limit_asks_for_nothing() -> None:

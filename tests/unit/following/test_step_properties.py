@@ -62,8 +62,11 @@ class Story:
         state = self.random.choice(["succeeded"] * 6 + ["failed", "infeasible"])
         gain = self.random.uniform(-0.1, 0.3)
         fits = self.random.random() < 0.8
-        figures = {"gain": gain, "gain_low": gain - 0.02, "running_fits": fits}
-        return Solved(number, state, figures)  # type: ignore[arg-type]
+        figures = {
+            "running_ns": 1_000, "gain": gain, "gain_low": gain - 0.02, "running_fits": fits,
+        }  # fmt: skip
+        bound_ns = self.random.choice([None, 700, 1_000])
+        return Solved(number, state, figures, lower_bound_ns=bound_ns)  # type: ignore[arg-type]
 
 
 def smaller() -> PipelineProblem:
