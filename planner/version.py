@@ -1,3 +1,3 @@
 """The version of the planner: results of another version may be solved again."""
 
-__version__ = "0.7.0"
+__version__ = "0.8.0"

@@ -1,6 +1,6 @@
 """Which services this library works with.
 
-Every answer of a service says its version (`Loadmaster-Version: 0.7.0`). Versions are
+Every answer of a service says its version (`Loadmaster-Version: 0.8.0`). Versions are
 MAJOR.MINOR.PATCH: within a major version, minor versions only add to the API. The library works
 with every service of its own major version whose minor version is at least the one it was written
 for, so newer services are fine and older ones are refused.
