@@ -79,10 +79,13 @@ def interleaved_schedule(problem: PipelineProblem, chunks: int) -> TimedClassic:
 def zero_bubble_h1_schedule(problem: PipelineProblem) -> TimedClassic:
     """ZB-H1 (arXiv 2401.10241): 1F1B's depth, p micro-batches in memory, W in the gaps.
 
-    The better of the pattern for equal times and of list schedules, which serve unequal stages.
-    Uniform, W at most F and B: bubble (p - 1)(F + B - W + 4c).
+    The better of the pattern for equal times, which has one stage per device, and of list
+    schedules, which serve unequal stages. Uniform, W at most F and B: bubble
+    (p - 1)(F + B - W + 4c).
     """
     listed = _zero_bubble(problem, depth_profile(problem, 1.0, 0), len(problem.stages))
+    if len({stage.device for stage in problem.stages}) < len(problem.stages):
+        return listed
     return _best([timed(problem, zero_bubble_h1(problem)), listed])
 
 

@@ -113,6 +113,11 @@ def test_zero_bubble_h1(p: int, m: int, c: int, w: int) -> None:
     assert max(schedule.peak_memory_bytes) <= 4 * p
 
 
+def test_zero_bubble_h1_serves_devices_with_several_stages() -> None:
+    problem = v_shape(uniform(2, 4))
+    assert verify(problem, schedules.zero_bubble_h1_schedule(problem).schedule) == []
+
+
 @pytest.mark.parametrize(("p", "m"), [(1, 4), (2, 6), (4, 12), (8, 32)])
 def test_zero_bubble_h2(p: int, m: int) -> None:
     schedule = schedules.zero_bubble_h2_schedule(uniform(p, m))
