@@ -14,6 +14,7 @@ from starlette.routing import Match
 from app.database import UNREACHABLE, lacks_schema
 from app.errors import (
     PROBLEM_MEDIA_TYPE,
+    RETRY_AFTER_S,
     DatabaseUnavailable,
     FieldError,
     HttpError,
@@ -31,7 +32,6 @@ from app.security.headers import security_headers
 from planner.errors import SpecError
 
 logger = logging.getLogger(__name__)
-RETRY_AFTER_S = 2
 SCHEMA_RETRY_AFTER_S = 30
 METHODS = ("GET", "HEAD", "POST", "PATCH", "DELETE")
 

@@ -11,10 +11,10 @@ ServiceError
 │   ├── JobNotFound 404      │   └── IdempotencyKeyReused 422
 │   ├── BatchNotFound 404    ├── TooManyRequests 429
 │   ├── RunNotFound 404      ├── TooManyQueued, TooManyRuns 429
-│   ├── VersionNotFound 404  ├── HttpError (whatever status the framework raised)
-│   ├── NoPlan 404           ├── DatabaseUnavailable 503
-│   ├── NoExport 404         └── TooManyStreams 503
-│   ├── NoTimeline 404
+│   ├── VersionNotFound 404  ├── TooManyStreamsOfTenant 429
+│   ├── NoPlan 404           ├── HttpError (whatever status the framework raised)
+│   ├── NoExport 404         ├── DatabaseUnavailable 503
+│   ├── NoTimeline 404       └── TooManyStreams 503
 │   ├── RequestNotKept 404
 │   ├── CalibrationNotFound 404
 │   └── DashboardMissing 404
@@ -35,6 +35,8 @@ from planner.errors import SpecError
 
 PROBLEM_MEDIA_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:loadmaster:problem:"
+RETRY_AFTER_S = 2
+"""When a client may ask again after `DatabaseUnavailable`."""
 
 
 @dataclass(frozen=True)

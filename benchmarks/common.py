@@ -23,6 +23,16 @@ def parser_for(description: str | None) -> argparse.ArgumentParser:
     )
 
 
+def is_default(parser: argparse.ArgumentParser, asked: argparse.Namespace, *ignored: str) -> bool:
+    """Whether all arguments but the ignored ones are those of a run without any, whose record is
+    kept."""
+
+    def counted(arguments: argparse.Namespace) -> dict[str, Any]:
+        return {name: value for name, value in vars(arguments).items() if name not in ignored}
+
+    return counted(asked) == counted(parser.parse_args([]))
+
+
 def check(document: dict[str, Any], checker: Path | None) -> str | None:
     """What the independent checker has against an answer in the format that it reads.
 

@@ -25,10 +25,12 @@ Seen = Mapping[str, Any]
 NOTE = """\
 Servers, workers and APIs are killed or stopped while jobs are posted and solved. Every job has to
 end as it would have without that, none may be lost, and what cannot be answered meanwhile has to
-be refused with 503 at once. *Repeated* are solves that began again, *losses* workers that went away
-with a solve, *crashes* solver processes that ended by themselves; *usable after* and *solved after*
-count from when the server was back. *Time limit* and *cancel* say how long after the request a
-solve was over; *makespan* is that of the plan which was there by then."""
+be refused with 503: at once where the database is gone, and where it hangs after
+`LOADMASTER_DATABASE_TIMEOUT_S` (5 s here, 15 by default) and a second. *Repeated* are solves that
+began again, *losses* workers that went away with a solve, *crashes* solver processes that ended by
+themselves; *usable after* and *solved after* count from when the server was back. *Time limit* and
+*cancel* say how long after the request a solve was over; *makespan* is that of the plan which was
+there by then."""
 
 
 def main() -> int:

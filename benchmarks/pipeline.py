@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
-from benchmarks.common import BEST_KNOWN, PROBLEMS, check, parser_for
+from benchmarks.common import BEST_KNOWN, PROBLEMS, check, is_default, parser_for
 from benchmarks.environment import environment_now
 from benchmarks.recording import as_line, keep, show
 from benchmarks.report import cells, columns, record_of
@@ -63,7 +63,7 @@ def main() -> int:
             print(as_line(cells(row)), file=sys.stderr, flush=True)
     record = record_of(rows, asked.engines, asked.time_limit, environment)
     show(record)
-    if vars(asked) | {"checker": None} == vars(parser.parse_args([])):
+    if is_default(parser, asked, "checker"):
         keep("pipeline", record)
     return 0 if all(m["ok"] for row in rows for m in row["engines"].values()) else 1
 

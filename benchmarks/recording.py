@@ -7,6 +7,7 @@ A benchmark makes one `Record` and hands it to `keep`, which writes `results/NAM
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -59,7 +60,7 @@ class Record:
 
 
 def keep(name: str, record: Record, folder: Path = FOLDER) -> list[str]:
-    """Write a record down and return what is worse than in the record that it replaces."""
+    """Write a record down; print and return what is worse than in the record that it replaces."""
     path = folder / f"{name}.json"
     before = json.loads(path.read_text())["figures"] if path.exists() else ()
     worse = list(worsened(before, record.figures))
@@ -67,6 +68,8 @@ def keep(name: str, record: Record, folder: Path = FOLDER) -> list[str]:
     folder.mkdir(exist_ok=True)
     path.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
     (folder / f"{name}.md").write_text("\n".join(as_markdown(document, "#")))
+    for sentence in worse:
+        print(f"worse: {sentence}", file=sys.stderr)
     return worse
 
 

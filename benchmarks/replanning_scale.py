@@ -20,17 +20,16 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
-from benchmarks.common import parser_for
+from benchmarks.common import is_default, parser_for
 from benchmarks.environment import environment_now
 from benchmarks.recording import Figure, Record, Table, keep, show
+from benchmarks.verified import wrong_in_schedule
+from planner.pipeline.documents import problem_to_document
 from planner.pipeline.options import SolverDocument
 from planner.pipeline.problem import Device, PipelineProblem, Stage, Transfer
 from planner.pipeline.replan import running_start
-from planner.pipeline.schedule import ops_of_document
 from planner.pipeline.solve import run
 from planner.pipeline.spec import AS_POSTED, Candidate, PipelineSpec
-from planner.pipeline.timing import schedule_from_ops
-from planner.pipeline.verify import verify
 from planner.progress import SilentReporter, never
 
 STAGES, MICRO_BATCHES, COLD_S, WARM_S = 128, 512, 60.0, 10.0
@@ -69,8 +68,8 @@ durations."""
 
 @dataclass(frozen=True)
 class Row:
-    """One solve: its limit, wall and CPU times (s), the answer's document, and whether the verifier
-    has nothing against its schedule."""
+    """One solve: its limit, wall and CPU times (s), the answer's document (empty if it has no
+    plan), and what is wrong with its plan, in a sentence; None if nothing is."""
 
     case: str
     solve: str
@@ -79,7 +78,7 @@ class Row:
     cpu_s: float
     load: float
     document: Mapping[str, Any]
-    is_valid: bool
+    wrong: str | None
 
     @property
     def certificate(self) -> Mapping[str, Any]:
@@ -104,7 +103,7 @@ def main() -> int:
         print(f"{row.case}, {row.solve}: {row.wall_s:.1f} s", file=sys.stderr, flush=True)
     record = record_of(rows, *size, environment)
     show(record)
-    if asked == parser.parse_args([]):
+    if is_default(parser, asked):
         keep("replanning-scale", record)
     return int(any(missed(row) for row in rows))
 
@@ -117,6 +116,8 @@ def solves(
         problem = _problem(stages, count, **CASES[case])
         afresh = _solved(case, "afresh", problem, cold_s, None)
         yield afresh
+        if not afresh.document:
+            continue
         for name, straggler in (("drifted", None), ("drifted, straggler", stages // 2)):
             changed = _drifted(problem, straggler)
             yield _solved(case, name, changed, warm_s, afresh.document["schedule"])
@@ -127,9 +128,9 @@ def missed(row: Row) -> list[str]:
     found = []
     if row.wall_s > row.limit_s:
         found.append("time")
-    if not row.is_valid:
-        found.append("valid")
-    if not row.certificate["memory_safe_under_jitter"]:
+    if row.wrong is not None:
+        found.append(f"valid ({row.wrong})")
+    if row.document and not row.certificate["memory_safe_under_jitter"]:
         found.append("waits proven")
     return found
 
@@ -149,23 +150,33 @@ def record_of(
 
 
 def _cells(row: Row) -> list[str]:
-    origin = row.document["provenance"]["started_from"]
     return [
         row.case,
         row.solve,
         f"{row.wall_s:.1f}",
         f"{row.limit_s:g}",
         f"{row.cpu_s:.1f}",
-        f"{row.certificate['value_ns'] / 1e6:.1f}",
-        f"{row.certificate['gap']:.2%}",
-        "–" if origin is None else f"{origin['objective_ns'] / 1e6:.1f}",
+        *_plan_cells(row),
         f"{row.load:.1f}",
         "; ".join(f"{bar}: MISSED" for bar in missed(row)) or "met",
     ]
 
 
+def _plan_cells(row: Row) -> list[str]:
+    if not row.document:
+        return ["–", "–", "–"]
+    origin = row.document["provenance"]["started_from"]
+    return [
+        f"{row.certificate['value_ns'] / 1e6:.1f}",
+        f"{row.certificate['gap']:.2%}",
+        "–" if origin is None else f"{origin['objective_ns'] / 1e6:.1f}",
+    ]
+
+
 def _figures(row: Row) -> Iterator[Figure]:
     """What a solve finds within its time depends on how busy the machine is."""
+    if not row.document:
+        return
     name, makespan_ms = f"{row.case}, {row.solve}", row.certificate["value_ns"] / 1e6
     yield Figure(f"makespan, {name}", makespan_ms, "ms", "less", noise=0.02)
     yield Figure(f"CPU, {name}", row.cpu_s, "s", "less", noise=0.3, least=1.0)
@@ -241,8 +252,12 @@ def _solved(
     answer = run(received["spec"], SilentReporter(), never, received["start"])
     json.dumps(answer)
     wall_s, cpu_s = time.monotonic() - began, time.process_time() - began_cpu
-    document = answer["document"]
-    schedule = schedule_from_ops(problem, ops_of_document(document["schedule"]["ops"]))
+    document: Mapping[str, Any] = {}
+    if answer["state"] == "succeeded":
+        document = answer["document"]
+        wrong = wrong_in_schedule(problem_to_document(problem), document["schedule"])
+    else:
+        wrong = answer.get("detail", answer["state"])
     return Row(
         case=case,
         solve=solve,
@@ -251,7 +266,7 @@ def _solved(
         cpu_s=cpu_s,
         load=os.getloadavg()[0],
         document=document,
-        is_valid=not verify(problem, schedule),
+        wrong=wrong,
     )
 
 

@@ -19,12 +19,13 @@ Measurement = Mapping[str, Any]
 MIB = 2**20
 NOTE = """\
 All problems of `benchmarks/problems`, each solved afresh with a limit of {limit:g} s from the
-solver's start. *Ratio* is to the best makespan that was known before, by whatever means
-(`benchmarks/problems/best-known.json`). *Classic* is the best of GPipe, 1F1B, zero-bubble,
+solver's start. *Best known* is the makespan in `benchmarks/problems/best-known.json`, noted when
+the problem was drawn up; *ratio* is to that. *Classic* is the best of GPipe, 1F1B, zero-bubble,
 PipeOffload and the other schedules of the comparison that fits into memory; – where none does.
-*Device memory* is the largest share that a device uses of its limit, *solver MiB* the most that
-the solver and the engines under it held when looked at twice a second, *seconds* the wall time
-with the process's start. *Accepted*: verified once more."""
+Where it is below *best known*, a classic schedule beats that, too. *Device memory* is the largest
+share that a device uses of its limit, *solver MiB* the most that the solver and the engines under
+it held when looked at twice a second (– is a solve that was over before the first look), *seconds*
+the wall time with the process's start. *Accepted*: verified once more."""
 PROBLEM_COLUMNS = ("problem", "best known ms", "best fitting classic ms")
 ENGINE_COLUMNS = (
     "makespan ms",

@@ -63,13 +63,15 @@ def page(records: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     yield (
         "What Loadmaster does, against what would be used instead. Each table says which command "
         "makes it anew, and when, where and with which versions it was made; published figures "
-        "stand beside ours and are never a target that anything was tuned for.\n"
+        "stand beside ours and are never a target that anything was tuned for. Records of "
+        "2026-12-01 that say 0.7.0 were made by the code that became 0.8.0.\n"
     )
     worse = [(name, text) for name, record in records.items() for text in record["worse"]]
     if worse:
         yield "Worse than in the run before:\n"
         yield from (f"- {records[name]['title']}: {text}" for name, text in worse)
         yield ""
+    yield "What is on this page:\n"
     yield from _contents(records)
     for part, names in PARTS.items():
         yield f"## {part}\n"

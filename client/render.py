@@ -11,6 +11,7 @@ from rich.text import Text
 from client.comparison import (
     comparison_table,
     has_figures,
+    has_several_placements,
     is_out_of_memory,
     row_name,
 )
@@ -165,8 +166,17 @@ def _notes(problem: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> lis
     if any(map(is_out_of_memory, rows)) and known:
         least, most = gibibytes([min(known)]), gibibytes([max(known)])
         span = least if least == most else f"{least} to {most}"
-        notes.append(f"OOM = out of memory: {span} GiB of a device are left for activations")
+        notes.append(f"OOM = out of memory: {_room(span, rows)}")
     return notes + _reasons([row for row in rows if not has_figures(row)], rows)
+
+
+def _room(span: str, rows: Sequence[Mapping[str, Any]]) -> str:
+    """How much there is for activations, and of which placement that is where rows were made for
+    several; hypothetical ones have the limits of the problem that they stand beside."""
+    left = f"{span} GiB of a device are left for activations"
+    if not has_several_placements([row for row in rows if not row.get("hypothetical")]):
+        return left
+    return f"in the placement of the plan, {left}; other placements leave other amounts"
 
 
 def _reasons(without: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Response
 
 from app.dependencies import READ_ACCESS, ServicesDep
-from app.error_handlers import RETRY_AFTER_S
+from app.errors import RETRY_AFTER_S
 from app.schemas.health import Liveness, Readiness
 from app.schemas.presets import Presets
 from app.services.examples import ExampleKind, example_bodies

@@ -11,6 +11,7 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from app.database import Database, is_deadlock
+from app.errors import RETRY_AFTER_S, DatabaseUnavailable
 from app.models import DEFAULT_PRIORITY, LONG, SHORT
 from app.observability import metrics
 from app.repositories.batches import BatchRepository, NewBatch
@@ -166,7 +167,7 @@ class Submission:
 
     def transaction(self, work: Callable[[Session], T]) -> T:
         """Do this in a transaction, and again where others were quicker; what it makes by `make`
-        is told of once it has committed."""
+        is told of once it has committed. Raises `DatabaseUnavailable` where they always were."""
         for _ in range(MAX_TRIES):
             try:
                 with self._database.writing() as session:
@@ -180,7 +181,7 @@ class Submission:
             for prepared, places in session.info.get(_MADE, ()):
                 self._tell(prepared, places)
             return done
-        raise RuntimeError(f"overtaken {MAX_TRIES} times in a row")
+        raise always_overtaken()
 
     def make(self, session: Session, tenant: str, prepared: Sequence[Prepared]) -> None:
         """Make the jobs, and the solves that they need, as part of a `transaction`."""
@@ -204,6 +205,15 @@ class Submission:
             metrics.job_taken_on(one.wish.columns["kind"], place.cache)
         if any(place.cache != "hit" for place in places):
             self._wake()
+
+
+def always_overtaken() -> DatabaseUnavailable:
+    """The error of whoever was overtaken `MAX_TRIES` times in a row: the database is too busy."""
+    return DatabaseUnavailable(
+        f"Others wrote first {MAX_TRIES} times in a row. Nothing was changed; try again in "
+        f"{RETRY_AFTER_S} s.",
+        headers={"Retry-After": str(RETRY_AFTER_S)},
+    )
 
 
 def queue_of(time_limit_s: float, settings: Settings) -> str:

@@ -29,8 +29,8 @@ the same problem: one above any of them would end the benchmark with an error.""
 GAPS_NOTE = """\
 One run per problem and variant. The gap is (makespan − bound) / makespan, to the best bound that
 any variant proves of the problem, after 1 s, 10 s and at the end; a run that has ended keeps its
-value. *Own gap* is to the bound that the variant itself knows: 0 is a proof. *CPU* says how much
-of a core a run got on this machine, engines included."""
+value; – is no schedule yet, or no proof. *Own gap* is to the bound that the variant itself knows: 0
+is a proof. *CPU* says how much of a core a run got on this machine, engines included."""
 ADDS_NOTE = f"""\
 What the table above says of each variant. *Shorter* and *proof*: on how many problems it ends
 with a makespan that is shorter than the heuristics' by more than {100 * LEAST_GAIN:g} %, or proves

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from benchmarks.following.policies import Outcome
 from benchmarks.following.scenarios import Scenario
 from benchmarks.recording import Figure, Record, Table
+from planner.following.settings import FollowSettings
 
 ABOVE_ORACLE = 0.03
 ABOVE_STATIC = 0.005
@@ -36,7 +37,10 @@ with downtime. *Jitter* is the standard deviation of the logarithm of each opera
 of it come slow operations (x 3, one in a thousand) and iterations in which a stage is slow (x 1.5,
 one in fifty). The bars: at most {ABOVE_ORACLE:.0%} above the oracle and no plan that breaks a
 memory limit; where nothing but jitter happens, at most {ABOVE_STATIC:.1%} above the static plan
-and at most {MOST_SWAPS_ON_JITTER} swaps."""
+and at most {MOST_SWAPS_ON_JITTER} swaps. A new plan has to save a share of `min_gain`
+({FollowSettings().min_gain:.0%}) of the iteration. Of *wrong guess* even the oracle saves less, so
+that nothing is swapped; 1F1B happens to be a little faster there than the plan that was made for
+the wrong times."""
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ FREE_NOTE = (
     "device keeps its work and twice as many hops are made. Classic schedules: those above and "
     "interleaved 1F1B, ZB-V, V-Half, V-Min, GIS, GIS-H, PO-H and PO-F. {limit:g} s per solve, for "
     "all three placements together. A gain of 0 is a classic schedule that nothing better was "
-    "found for; one below 0 says that the time did not do for making all of them."
+    "found for."
 )
 COLUMNS = (
     "clusters",
@@ -59,7 +59,7 @@ COLUMNS = (
     "median over 1F1B",
     "proven optimal",
     "mean gap",
-    "fastest classic, how often",
+    "fastest classic, how often (three most frequent)",
 )
 
 

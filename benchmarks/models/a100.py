@@ -89,17 +89,19 @@ interleaved, or a V). ZB-H1 is the better of its pattern for equal stages and of
 its rules. PipeOffload is the best of its family, which includes 1F1B and ZB-H1 with
 offloads, so that it is never longer than they are where they fit. AdaOffload is our implementation
 of OptPipe's heuristic. *At most*: by how much any schedule can be shorter, after the proven lower
-bound. *Gap*: how far Loadmaster's iteration may be above the shortest possible, *proven* where it
-is the shortest. *OOM*: out of memory. *Verified*: every schedule that fits passed the verifier once
-more. Loadmaster's search had {ITERATIONS:,} iterations instead of a time limit, at most a minute of
-one core, so that its plan is the same on every machine.
+bound. *Gap*: by what share of Loadmaster's iteration the shortest possible may be shorter, after
+the proven bound; *proven* is 0. *OOM*: out of memory. *Verified*: every schedule that fits passed
+the verifier once more. Loadmaster's search had {ITERATIONS:,} iterations instead of a time limit,
+at most a minute of one core, so that its plan is the same on every machine.
 
 1F1B leaves 22 % of the GPUs' time idle here (7/39 = 18 % in equal stages, and embedding, head and
 layers do not divide equally), and part of that no schedule avoids: the last GPU has to wait for
 the first micro-batch, the first one for the last. That share hardly depends on the size of the
 model, so the published one, which grows with it, is not to be had in these settings alone. Where
 1F1B is out of memory, copies to the host decide, of which the lower bound knows little: the gap is
-wide."""
+wide. Copies take 80 % of the datasheet's rate here (25.2 GB/s). The zero-bubble project's constant
+for an A100 is 15 (see *Copies between GPU and host*), so that the rows where 1F1B is out of memory
+are optimistic; `cluster.efficiency.pcie` sets another rate."""
 SWEEP_NOTE = f"""\
 How the answer depends on settings that the publications do not give: one is changed at a time, and
 the rest is as above. Cells: by how much Loadmaster's iteration is shorter than 1F1B's, or after

@@ -54,9 +54,9 @@ arXiv 2510.05186, as an article about it reports them). Nothing was run on a GPU
 that any GPU holds, parameters, gradients, optimizer states and activations (1 GB is 10^9 bytes);
 2 GiB per GPU are kept free, which leaves 82.8 GB. After *OOM* stands what would be needed.
 *Bubble*: the idle share, 1 - compute time of all GPUs / (GPUs x iteration); the optimizer step
-counts as idle. *Beyond PipeOffload*: how many more samples per second. *Gap*: how far the iteration
-may be above the shortest possible; *proven* is 0. *Verified*: every schedule that fits passed the
-verifier once more.
+counts as idle. *Beyond PipeOffload*: how many more samples per second. *Gap*: by what share of
+Loadmaster's iteration the shortest possible may be shorter, after the proven bound; *proven* is 0.
+*Verified*: every schedule that fits passed the verifier once more.
 
 Published are the micro-batches of an iteration, but not sequence, micro-batch size, hidden sizes or
 what a sample is. Samples per second cannot be compared: at 6 FLOP per parameter and token the peak
@@ -76,7 +76,11 @@ Of each model first sequence 1024 and micro-batch size 1, then the first setting
 in which the schedule that was published as out of memory is so here, too; attention scores are kept
 (no flash attention). AdaOffload is our implementation of OptPipe's heuristic. Loadmaster's search
 had {ITERATIONS:,} iterations instead of a time limit, about a minute of one core, so that its plan
-is the same on every machine."""
+is the same on every machine.
+
+Copies to the host take 80 % of the datasheet's rate here (50.4 GB/s). The zero-bubble project's
+constant for an H100 is 21 (see *Copies between GPU and host*), so that the rows where 1F1B is out
+of memory are optimistic; `cluster.efficiency.pcie` sets another rate."""
 SWEEP_NOTE = f"""\
 Cells of schedules: GB, samples per second, bubble. *Scores* keeps attention scores, *flash* does
 not. Loadmaster's search had {SWEEP_ITERATIONS:,} iterations, some seconds. 1F1B is out of memory

@@ -126,7 +126,6 @@ PEER: Mapping[tuple[int, int], Mapping[str, tuple[float, float | None]]] = {
     },
 }
 """Milliseconds, and the peak over that of 1F1B."""
-WHY_ZB_H1 = "where W takes as long as F, the list schedule behind this name is longer than ZB-H1"
 
 
 def groups() -> Iterator[Group]:
@@ -148,8 +147,7 @@ def groups() -> Iterator[Group]:
 def _torch() -> Iterator[Row]:
     even, uneven = EVEN.schedules(4, 8), UNEVEN.schedules(4, 8)
     for name, (length, uneven_length, held) in TORCH.items():
-        why = WHY_ZB_H1 if name == "ZB-H1" else ""
-        yield Row(f"{name}, even", "passes", length, even[name].makespan_ns / UNIT_NS, why)
+        yield Row(f"{name}, even", "passes", length, even[name].makespan_ns / UNIT_NS)
         yield Row(f"{name}, uneven", "passes", uneven_length, uneven[name].makespan_ns / UNIT_NS)
         yield Row(f"{name}, held", "forwards", held, max(even[name].peak_memory_bytes) / 1000)
 

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.common import CHECKER_S, check, parser_for
+from benchmarks.common import CHECKER_S, check, is_default, parser_for
 from benchmarks.environment import environment_now
 from benchmarks.recording import keep, show
 from benchmarks.sharding.report import record_of
@@ -67,7 +67,7 @@ def main() -> int:
     times = list(bench.times(DEVICES, asked.runs))
     record = record_of(memory, settings, times, environment)
     show(record)
-    if asked.runs == RUNS:
+    if is_default(parser, asked, "checker"):
         keep("sharding", record)
     if bench.unchecked:
         print(f"plans on which the checker did not end within {CHECKER_S:g} s: {bench.unchecked}")

@@ -38,7 +38,8 @@ published throughput is {PUBLISHED_THROUGHPUT} of Megatron-LM's over all models.
 OTHERS_NOTE = f"""\
 With alpha {SHOWN_ALPHA:g}, the default. Alpa's choice is its objective (least communication) and
 Colossal-Auto's is the least time with checkpointing, both on our graph and under our costs; not
-their programs. – is not published."""
+their programs. – is not published. Fully sharded data parallel is ZeRO stage 3, which is not among
+the plans chosen from here (no ZeRO); on GPT-1.7B it keeps less and is faster than ours."""
 SETTINGS_NOTE = f"""\
 Memory ratio / least of any / throughput, as in the first table and with alpha {SHOWN_ALPHA:g},
 where one of our settings is another one. Of 24 layers all are split alike. *Redundancy of the

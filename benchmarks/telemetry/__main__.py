@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks import telemetry
-from benchmarks.common import parser_for
+from benchmarks.common import is_default, parser_for
 from benchmarks.environment import environment_now
 from benchmarks.recording import keep, show
 from benchmarks.telemetry.bench import DATABASES, RUNS
@@ -28,7 +28,7 @@ def main() -> int:
     ]
     record = record_of(rows, environment)
     show(record)
-    if asked == parser.parse_args([]):
+    if is_default(parser, asked):
         keep("telemetry", record)
     return int(any(missed(row) for row in rows))
 

@@ -33,7 +33,10 @@ SUMMARY_NOTE = (
     "below, equal to or above the published one, to its four digits. The bound is the bubble that "
     "no schedule can do without: where it equals ours, the plan is proven optimal. At most above "
     "published: ours less the published rate where that is largest, in points of percent: there "
-    "the search missed a plan that is known to exist."
+    "the search missed a plan that is known to exist. For the makespan of ZB-2p and ZB-V, "
+    "*published* is what the orders of the authors' public program reach, timed by its own rules; "
+    "the authors publish no such rates. Published rates are rounded to four digits, so that means "
+    "may differ in the last one where all rates are equal."
 )
 RATES_NOTE = (
     "Bubble rates in percent: (X − m (F + B + W)) / X, where X is the {objective}. 1p is 1F1B's "
@@ -54,7 +57,8 @@ CURVE_NOTE = (
     "each stage is cut into two chunks, which twice as many hops connect. Each cell: our makespan "
     "in ms / the proven bound, “=” where both meet. The last columns have the fastest classic "
     "schedule that fits, in any placement: some need two chunks per device (see the table below), "
-    "which the first two columns do not have. Each solve had {limit:g} s on one thread."
+    "which the first two columns do not have. PipeOffload is made anew for each limit, so that a "
+    "larger one may give a slightly longer schedule. Each solve had {limit:g} s on one thread."
 )
 DOTS_NOTE = (
     "The same work in the schedule's own placement, without a limit. Peak: the most that a device "

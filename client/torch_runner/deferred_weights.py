@@ -17,6 +17,8 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
+from client.torch_runner.errors import StageError
+
 WeightPass = Callable[[], None]
 """Computes and accumulates the weight gradients that one backward left; to be called once."""
 
@@ -32,18 +34,18 @@ def defer_weight_gradients(module: nn.Module) -> Callable[[], WeightPass]:
     What a backward left that nobody asked for (PyTorch infers shapes by a trial run) is dropped by
     the module's next forward. Hooks on the gradients of these weights do not run, so don't wrap
     the module in `DistributedDataParallel`: reduce the gradients after the step. Subclasses of
-    `nn.Linear` with a forward of their own are left alone. Raises `ValueError` if it is called
+    `nn.Linear` with a forward of their own are left alone. Raises `StageError` if it is called
     twice for a module, or if there is no `nn.Linear` in it.
     """
     layers = list(module.modules())
     if any(isinstance(layer, DeferredLinear) for layer in layers):
-        raise ValueError(
+        raise StageError(
             "The weight gradients of this module are deferred already: keep the dw_builder that "
             "the first call of defer_weight_gradients returned."
         )
     linear = [layer for layer in layers if type(layer) is nn.Linear]
     if not linear:
-        raise ValueError(
+        raise StageError(
             "There is no nn.Linear in this module, so W would have nothing to do: use a fused "
             "backward, or PyTorch's native split (no dw_builder)."
         )

@@ -12,7 +12,7 @@ class ScheduleError(RunnerError):
 
 
 class StageError(RunnerError):
-    """The stages given are not those that the schedule has for this rank."""
+    """The stages given are not those that the schedule has for this rank, or cannot run as such."""
 
 
 class UnsupportedTorch(RunnerError):

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.distributed.pipelining import PipelineStage
 
 from client.torch_runner.deferred_weights import defer_weight_gradients
+from client.torch_runner.errors import StageError
 from client.torch_runner.executor import Executor
 from client.torch_runner.schedule import Action, Schedule
 
@@ -134,9 +135,9 @@ class PlannedStage(PipelineStage):
         ]
 
     def planned(self) -> Executor:
-        """What carries out the schedule. Raises `RuntimeError` before there is one."""
+        """What carries out the schedule. Raises `StageError` before there is one."""
         if self.executor is None:
-            raise RuntimeError("This stage has no schedule yet: call build_runtime first.")
+            raise StageError("This stage has no schedule yet: call build_runtime first.")
         return self.executor
 
     def _let_go_of_output(self, micro_batch: int, loss: Tensor | None) -> None:

@@ -105,7 +105,8 @@ def test_workers_are_killed_and_the_servers_restarted() -> None:
         assert saboteur.is_through
         check(asker, watch, job_ids)
         record(
-            "compose, kill -9 of workers, Redis once; PostgreSQL restarted",
+            "the services of the compose file as processes, kill -9 of workers, Redis once; "
+            "PostgreSQL restarted",
             jobs=jobs,
             kills=kills,
             seconds=round(took_s),

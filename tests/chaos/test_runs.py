@@ -152,7 +152,8 @@ def test_apis_and_workers_are_killed_while_runs_are_followed() -> None:
         versions = sum(check(trainer, asker, topology.database_url) for trainer in trainers)
         iterations = sum(trainer.iteration for trainer in trainers)
         record(
-            "compose, kill -9 of APIs and workers while runs are followed",
+            "the services of the compose file as processes, kill -9 of APIs and workers while runs "
+            "are followed",
             runs=RUNS,
             kills=KILLS,
             iterations=iterations,

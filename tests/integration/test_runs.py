@@ -13,7 +13,9 @@ from sqlalchemy import func, select
 from starlette.testclient import TestClient
 
 from app.database import Database
+from app.errors import RETRY_AFTER_S
 from app.models import Job, RunDocument, RunTelemetry, RunVersion
+from app.repositories.runs import RunRepository
 from app.schemas.timelines import TimelineView
 from app.services.attempts import Attempts, Progress
 from app.services.runs.keeper import RunKeeper
@@ -389,6 +391,17 @@ def test_changes_are_of_what_is_given(
     assert run_client.patch(f"{RUNS}/{run_id}", json={"speed": 1}).status_code == 422
     assert view(run_client, run_id)["settings"]["min_gain"] == 0.5
     assert queued(database) == []
+
+
+def test_a_change_that_is_always_overtaken_may_be_made_again(
+    run_client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_id = start_run(run_client, name="before")
+    monkeypatch.setattr(RunRepository, "change", lambda *_, **columns: False)
+    refused = run_client.patch(f"{RUNS}/{run_id}", json={"name": "after"})
+    assert problem_code(refused) == (503, "database_unavailable")
+    assert refused.headers["Retry-After"] == str(RETRY_AFTER_S)
+    assert view(run_client, run_id)["name"] == "before"
 
 
 def test_another_shape_is_planned_at_once_and_needs_a_restart(

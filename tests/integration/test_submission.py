@@ -9,8 +9,10 @@ from sqlalchemy import update
 from starlette.testclient import TestClient
 
 from app.database import Database
+from app.errors import RETRY_AFTER_S
 from app.models import Solve
 from app.services.attempts import Attempts
+from app.services.placing import Overtaken, Placing
 from app.services.transitions import Answered, Crashed
 from tests.integration.fakes import infeasible
 from tests.integration.helpers import (
@@ -90,6 +92,19 @@ def test_many_equal_requests_at_once_make_one_solve(
     assert sorted({body["cache"] for body in bodies}) == ["joined", "miss"]
     assert sum(body["cache"] == "miss" for body in bodies) == 1
     assert len({body["id"] for body in bodies}) == posts
+
+
+def test_whoever_is_always_overtaken_may_come_again(
+    client: TestClient, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def overtaken(*_: object) -> None:
+        raise Overtaken
+
+    monkeypatch.setattr(Placing, "place", overtaken)
+    response = client.post(ADDRESS, json={"script": "answer"})
+    assert (response.status_code, response.json()["code"]) == (503, "database_unavailable")
+    assert response.headers["Retry-After"] == str(RETRY_AFTER_S)
+    assert count_solves(database) == 0
 
 
 def test_a_named_engine_is_answered_only_by_its_own_results(

@@ -35,7 +35,14 @@ from app.services.runs.mirror import (
 )
 from app.services.runs.naming import job_name, tag_of
 from app.services.runs.stored import row_of, stored_request, stored_state
-from app.services.submission import MAX_TRIES, Made, Prepared, Submission, Wanted
+from app.services.submission import (
+    MAX_TRIES,
+    Made,
+    Prepared,
+    Submission,
+    Wanted,
+    always_overtaken,
+)
 from app.settings import Settings
 from planner.following.settings import FollowSettings, read_follow
 from planner.following.state import RunState, changed, new_run, same_shape
@@ -140,7 +147,7 @@ class RunRequests:
     def change(self, caller: Caller, run_id: str, body: Mapping[str, Any]) -> None:
         """Change how the run is followed, what is planned for it, or its name.
 
-        Raises `RunNotFound`, `RunStopped` or `InvalidRequest`.
+        Raises `RunNotFound`, `RunStopped`, `InvalidRequest` or `DatabaseUnavailable`.
         """
         if "plan" in body or "tags" in body:
             field = "plan" if "plan" in body else "tags"
@@ -161,7 +168,7 @@ class RunRequests:
             if is_done:
                 count_versions(before, after)
                 return
-        raise RuntimeError(f"overtaken {MAX_TRIES} times in a row")
+        raise always_overtaken()
 
     def _change_of(
         self, caller: Caller, run_id: str, body: Mapping[str, Any]

@@ -16,7 +16,7 @@ from app.repositories.job_rows import JobReader
 from app.repositories.webhooks import Due, WebhookRepository
 from app.services.webhooks.messages import message_of, signed_headers
 from app.services.webhooks.sending import NoAnswer, Sender
-from app.services.webhooks.targets import Endpoint, Refused, WebhookTargets
+from app.services.webhooks.targets import AddressRefused, Endpoint, WebhookTargets
 from app.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -189,7 +189,7 @@ class Notifier:
             addresses = self._targets.addresses_of(endpoint)
             headers = signed_headers(webhook.id, secret, claimed.body)
             return Outcome(self._sender.post(endpoint, addresses, claimed.body, headers))
-        except Refused as error:
+        except AddressRefused as error:
             return Outcome(error=f"the address {error}")
         except NoAnswer as error:
             return Outcome(error=str(error))

@@ -24,7 +24,7 @@ _LOOPBACK = ip_address("127.0.0.1")
 Resolve = Callable[[str, int], Sequence[Address]]
 
 
-class Refused(Exception):
+class AddressRefused(Exception):
     """The address may not be sent to; the text says why."""
 
 
@@ -39,18 +39,18 @@ class Endpoint:
 
     @classmethod
     def of(cls, url: str) -> Endpoint:
-        """Read an address. Raises `Refused`."""
+        """Read an address. Raises `AddressRefused`."""
         try:
             read = _URL.validate_python(url)
         except ValidationError as error:
-            raise Refused("is no http or https address") from error
+            raise AddressRefused("is no http or https address") from error
         if read.username is not None or read.password is not None:
-            raise Refused("holds a user name or password")
+            raise AddressRefused("holds a user name or password")
         host, port = read.host or "", read.port or 0
         if not host or len(host) > LONGEST_HOST:
-            raise Refused("has no host that can be looked up")
+            raise AddressRefused("has no host that can be looked up")
         if port not in PORTS and port < FIRST_UNPRIVILEGED_PORT:
-            raise Refused(f"has the port {port}, and webhooks go to 80, 443 or from 1024 on")
+            raise AddressRefused(f"has the port {port}, and webhooks go to 80, 443 or from 1024 on")
         query = "" if read.query is None else f"?{read.query}"
         return cls(read.scheme, host, port, f"{read.path or '/'}{query}")
 
@@ -94,7 +94,7 @@ class WebhookTargets:
         try:
             endpoint = Endpoint.of(fields.url)
             self._check_host(endpoint.host)
-        except Refused as error:
+        except AddressRefused as error:
             raise InvalidRequest.of(
                 "webhook.url", f"{error}.", "Give an https address that is publicly reachable."
             ) from error
@@ -102,27 +102,27 @@ class WebhookTargets:
         return WebhookTarget(endpoint.url, endpoint.origin, secret)
 
     def addresses_of(self, endpoint: Endpoint) -> Sequence[Address]:
-        """What a connection may be made to now. Raises `Refused`, or `OSError` for a name that is
-        not known."""
+        """What a connection may be made to now. Raises `AddressRefused`, or `OSError` for a name
+        that is not known."""
         self._check_host(endpoint.host)
         literal = literal_address(endpoint.host)
         if literal is not None:
             return [literal]
         found = self._resolve(endpoint.host, endpoint.port)
         if not self._is_allowed_name(endpoint.host) and not all(map(self._may_be_reached, found)):
-            raise Refused("leads to an address that is not public")
+            raise AddressRefused("leads to an address that is not public")
         return found
 
     def _check_host(self, host: str) -> None:
         literal = literal_address(host)
         if literal is not None and not self._may_be_reached(literal):
-            raise Refused("is an address that is not public")
+            raise AddressRefused("is an address that is not public")
         if (
             _is_this_machine(host)
             and not self._is_allowed_name(host)
             and not self._may_be_reached(_LOOPBACK)
         ):
-            raise Refused("is this machine itself")
+            raise AddressRefused("is this machine itself")
 
     def _may_be_reached(self, address: Address) -> bool:
         return may_be_reached(

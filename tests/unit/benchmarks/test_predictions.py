@@ -95,8 +95,9 @@ def test_what_is_a_formula_comes_out_as_published(
 
 
 def test_schedules_take_as_long_as_those_of_others(groups: Mapping[str, Group]) -> None:
-    rows = [*groups["Schedules built into PyTorch"].rows]
-    assert [row.what for row in rows if abs(row.error) > 1e-9] == ["ZB-H1, even"]
+    rows = groups["Schedules built into PyTorch"].rows
+    assert len(rows) == 15
+    assert max(abs(row.error) for row in rows) < 1e-9
     peer = groups["Schedules of the zero-bubble project"].rows
     lengths = [row for row in peer if row.unit == "ms"]
     assert len(lengths) == 21

@@ -74,12 +74,16 @@ def test_a_figure_that_is_gone_is_named_and_a_new_one_is_not() -> None:
     ]
 
 
-def test_each_run_is_compared_with_the_one_before(tmp_path: Path) -> None:
+def test_each_run_is_compared_with_the_one_before(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     def kept(value: float) -> list[str]:
         return keep("it", record([Figure("time", value, "s", "less")]), tmp_path)
 
     assert kept(1.0) == []
+    assert capsys.readouterr().err == ""
     assert kept(2.0) == ["time: was 1 s, is 2 s"]
+    assert capsys.readouterr().err == "worse: time: was 1 s, is 2 s\n"
     document = json.loads((tmp_path / "it.json").read_text())
     assert document["worse"] == ["time: was 1 s, is 2 s"]
     assert "**Worse than in the run before: time: was 1 s, is 2 s.**" in (

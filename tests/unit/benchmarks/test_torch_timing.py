@@ -15,5 +15,5 @@ def test_errors_and_gains_are_of_medians() -> None:
         ["1F1B", "6.000", "6.300", "+5.00%", "+0.00%", "+10.00%", "3"],
         ["Loadmaster", "5.000", "5.250", "+5.00%", "+0.00%", "+10.00%", "3"],
     ]
-    assert "planned 20.0%" in record.note
+    assert "16.7 % as planned" in record.note
     assert [figure.value for figure in record.figures] == pytest.approx([5.0, 5.0])

@@ -35,8 +35,14 @@ def test_limit_and_placements_are_named_where_they_matter() -> None:
     assert "as_posted" not in shown(result)
     result["problem"]["devices"][0]["activation_memory_bytes"] = 3 * GIB
     result["problem"]["devices"][1]["activation_memory_bytes"] = 4 * GIB
+    # A hypothetical row has the limits of the problem that it stands beside.
+    result["comparison"][2]["placement"] = "v_shape"
+    assert "OOM = out of memory: 3.00 to 4.00 GiB of a device are left" in shown(result)
+    assert "other placements" not in shown(result)
     result["comparison"][0]["placement"] = "v_shape"
-    assert "OOM = out of memory: 3.00 to 4.00 GiB of a device" in shown(result)
+    in_words = " ".join(shown(result).split())
+    assert "in the placement of the plan, 3.00 to 4.00 GiB of a device are left" in in_words
+    assert "; other placements leave other amounts" in in_words
     assert "1F1B (v_shape)" in shown(result)
     assert "Loadmaster (as_posted)" in shown(result)
 

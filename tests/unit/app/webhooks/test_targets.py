@@ -14,7 +14,7 @@ from app.errors import InvalidRequest
 from app.schemas.webhooks import WebhookFields
 from app.services.submission import WebhookTarget
 from app.services.webhooks.addresses import Address
-from app.services.webhooks.targets import Endpoint, Refused, WebhookTargets
+from app.services.webhooks.targets import AddressRefused, Endpoint, WebhookTargets
 from app.settings import Settings
 
 SECRET = "0123456789abcdef"
@@ -158,7 +158,7 @@ def test_single_hosts_can_be_allowed() -> None:
     assert found.addresses_of(Endpoint.of("http://localhost/")) == [ip_address("10.9.9.9")]
     assert found.addresses_of(Endpoint.of("http://10.1.2.3/")) == [ip_address("10.1.2.3")]
     for url in ("http://other.internal/", "http://x.hooks.internal/", "http://10.2.2.3/"):
-        with pytest.raises(Refused):
+        with pytest.raises(AddressRefused):
             found.addresses_of(Endpoint.of(url))
 
 
@@ -166,7 +166,7 @@ def test_one_private_address_of_a_name_spoils_it() -> None:
     def resolve(host: str, port: int) -> Sequence[Address]:
         return [ip_address("8.8.8.8"), ip_address("::ffff:10.0.0.1")]
 
-    with pytest.raises(Refused, match="leads to an address that is not public"):
+    with pytest.raises(AddressRefused, match="leads to an address that is not public"):
         targets(resolve).addresses_of(Endpoint.of("https://hooks.example/"))
 
 
@@ -175,7 +175,7 @@ def test_a_name_is_looked_up_anew_each_time() -> None:
     rebinding = targets(lambda host, port: next(answers))
     endpoint = Endpoint.of("https://hooks.example/")
     assert rebinding.addresses_of(endpoint) == [ip_address("8.8.8.8")]
-    with pytest.raises(Refused):
+    with pytest.raises(AddressRefused):
         rebinding.addresses_of(endpoint)
 
 
@@ -183,7 +183,7 @@ def test_a_name_is_looked_up_anew_each_time() -> None:
 def test_any_text_is_read_or_refused(url: str) -> None:
     try:
         endpoint = Endpoint.of(url)
-    except Refused:
+    except AddressRefused:
         return
     assert endpoint.scheme in ("http", "https")
     assert endpoint.port in (80, 443) or 1024 <= endpoint.port <= 65535

@@ -13,6 +13,7 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
 from client.torch_runner.deferred_weights import defer_weight_gradients  # noqa: E402
+from client.torch_runner.errors import StageError  # noqa: E402
 
 ALMOST = 1e-13
 
@@ -96,9 +97,9 @@ def test_autocast_computes_in_its_own_precision() -> None:
 def test_misuse_is_refused() -> None:
     module = model()
     defer_weight_gradients(module)
-    with pytest.raises(ValueError, match="already"):
+    with pytest.raises(StageError, match="already"):
         defer_weight_gradients(module)
     with pytest.raises(TypeError, match="cannot be copied"):
         copy.deepcopy(module)
-    with pytest.raises(ValueError, match=r"no nn\.Linear"):
+    with pytest.raises(StageError, match=r"no nn\.Linear"):
         defer_weight_gradients(nn.LayerNorm(4))
