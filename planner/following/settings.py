@@ -60,8 +60,10 @@ class FollowSettings(Document):
     )
     cool_down: WholeNumber | None = Field(
         default=None,
-        description="Iterations without a new look after a swap, a roll-back or a plan that was "
-        "not worth a swap; without it `resolve_every`.",
+        description="Iterations without a new look after a swap, a roll-back, a plan that was "
+        "refused or a solve that failed; after each of the last two in a row twice as many as "
+        "before, up to 16 times the longer of this and `resolve_every`, until something has "
+        "changed. Without it `resolve_every`.",
     )
 
     @property
