@@ -30,6 +30,11 @@ class Undecided(OrderError):
     """An exact search was given up after a bounded number of steps."""
 
 
+class Refuted(PlannerError):
+    """No schedule satisfies what was assumed: nobody but who looks for this may catch it, since it
+    is taken for a proof."""
+
+
 class Interrupted(OrderError):
     """A schedule was not finished because the solve was told to stop or its time is up."""
 

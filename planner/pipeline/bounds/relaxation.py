@@ -22,7 +22,7 @@ from pathlib import Path
 
 import highsbox
 
-from planner.errors import SolverCrash
+from planner.errors import Refuted, SolverCrash
 from planner.milp.highs import highs_path
 from planner.milp.process import run_supervised
 from planner.pipeline.bounds.lower_bounds import Bound, lower_bounds, time_grid_ns
@@ -79,7 +79,7 @@ def relaxation_bound(
             if higher <= proven:
                 break
             best = Bound(BoundName.LP_RELAXATION, higher)
-    except (BuildStopped, ValueError):
+    except (BuildStopped, Refuted):
         # Out of time, or the horizon is refuted while the model is built: what was proven stands.
         pass
     return None if best is known else best
@@ -97,7 +97,7 @@ def _refuted_up_to_ns(
     def is_refuted(horizon: int) -> bool:
         try:
             tighten(PrecedenceGraph(problem), horizon, check_time=check_time)
-        except ValueError:
+        except Refuted:
             return True
         return False
 

@@ -54,14 +54,18 @@ def improve_with_cp_sat(
 
     Without a start it begins with one micro-batch at a time. `on_incumbent` gets every better
     schedule. All callbacks are called from the calling thread. Raises `OrderError` if there is no
-    start and the problem is infeasible, `SolverCrash` if the child process dies by itself.
+    start and the problem is infeasible, `SolverCrash` if the child process cannot be started or
+    dies by itself.
     """
-    child = subprocess.Popen(
-        [sys.executable, *CHILD],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        preexec_fn=partial(die_with_parent, os.getpid()),
-    )
+    try:
+        child = subprocess.Popen(
+            [sys.executable, *CHILD],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            preexec_fn=partial(die_with_parent, os.getpid()),
+        )
+    except OSError as error:
+        raise SolverCrash(f"CP-SAT cannot be started: {error}", []) from error
     with child:
         try:
             task = Task(problem, start, settings)

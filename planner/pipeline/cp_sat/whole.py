@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from planner.errors import Refuted
 from planner.pipeline.cp_sat.graph import break_symmetry, precedence_graph
 from planner.pipeline.cp_sat.scale import TimeScale
 from planner.pipeline.cp_sat.scope import Scope
@@ -43,7 +44,7 @@ def whole_scope(
         return _scope(graph, scale, earliest, latest, least, most_units)
     try:
         windows = tighten(graph, most_units * scale.unit_ns, check_time=check_time)
-    except ValueError:
+    except Refuted:
         return None
     earliest = {i: scale.units(ns) for i, ns in enumerate(windows.earliest)}
     latest = {i: scale.units(ns) for i, ns in enumerate(windows.latest)}

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 
+from planner.errors import Refuted
 from planner.pipeline.problem import PipelineProblem
 from planner.pipeline.schedule import Token
 
@@ -141,7 +142,7 @@ class PrecedenceGraph:
         `before` and `after` hold what starts no later and no sooner, `ended_by` what has ended
         when an operation starts, `after_end` what starts once it has ended.
 
-        Raises ValueError if the edges form a cycle: then no schedule satisfies them.
+        Raises `Refuted` if the edges form a cycle: then no schedule satisfies them.
         """
         count = len(self.tokens)
         incoming = [0] * count
@@ -158,7 +159,7 @@ class PrecedenceGraph:
                 if not incoming[b]:
                     ready.append(b)
         if len(self.topological) < count:
-            raise ValueError("the precedences form a cycle")
+            raise Refuted("the precedences form a cycle")
         self.after = [0] * count
         self._later = [0] * count
         for a in reversed(self.topological):

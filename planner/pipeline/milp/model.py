@@ -89,7 +89,7 @@ def build_model(
 
     `best_ns` is the best objective known; the model keeps every schedule up to a little above
     it. `lower_bound_ns` must be a valid bound. `add_window` adds a window's fixed order to the
-    graph and returns which pairs may still change. Raises ValueError if nothing fits `best_ns`,
+    graph and returns which pairs may still change. Raises `Refuted` if nothing fits `best_ns`,
     `BuildStopped` once `should_end` says so.
     """
 

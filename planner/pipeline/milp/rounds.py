@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from planner.errors import SolverCrash
+from planner.errors import Refuted, SolverCrash
 from planner.milp.cbc_log import LogState
 from planner.milp.engine import EngineLimits, EngineName, EngineRun
 from planner.milp.engines import ENGINES, LEAST_RUN_S
@@ -103,7 +103,7 @@ def solve_round(
         )
     except BuildStopped:
         return None
-    except ValueError:
+    except Refuted:
         # An incumbent whose ties admit no strict order has no window; another one will do.
         return None
     counts = (len(model.build.columns), model.build.binaries, model.build.rows)

@@ -130,7 +130,7 @@ def tighten(
 ) -> Windows:
     """Add the precedences that the horizon and memory imply, and return the start windows.
 
-    Every schedule within `horizon_ns` satisfies them. Raises ValueError if there is none, and
+    Every schedule within `horizon_ns` satisfies them. Raises `Refuted` if there is none, and
     whatever `check_time` raises.
     """
     for _ in range(MOST_ROUNDS):

@@ -6,8 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import assume, given, settings
 
+from planner.pipeline.bounds import relaxation
 from planner.pipeline.bounds.lower_bounds import lower_bounds
 from planner.pipeline.bounds.relaxation import read_row_duals, relaxation_bound
 from planner.pipeline.documents import read_problem
@@ -45,6 +47,16 @@ def with_first_micro_batches(document: dict[str, Any], count: int) -> PipelinePr
             values[name] = value[:count] if isinstance(value, list) else value
     document["micro_batches"] = count
     return read_problem(document)
+
+
+def test_a_fault_is_no_proof(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise ValueError("min() of nothing")
+
+    monkeypatch.setattr(relaxation, "tighten", fail)
+    problem = with_first_micro_batches(varlen(), 4)
+    with pytest.raises(ValueError, match="of nothing"):
+        relaxation_bound(problem, 10.0, never)
 
 
 @settings(max_examples=25, deadline=None)

@@ -64,6 +64,18 @@ def test_a_child_that_dies_is_noticed(monkeypatch: pytest.MonkeyPatch, child: st
         improve_with_cp_sat(problem, start, settings(600.0), Remembering(), never)
 
 
+def test_a_child_that_cannot_be_started_is_a_crash(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise BlockingIOError("no more processes")
+
+    monkeypatch.setattr(improve.subprocess, "Popen", refuse)
+    problem = uniform_problem()
+    with pytest.raises(SolverCrash, match="cannot be started: no more processes"):
+        improve_with_cp_sat(
+            problem, sequential_schedule(problem), settings(1.0), Remembering(), never
+        )
+
+
 def test_what_is_known_stays_when_a_deaf_child_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = uniform_problem()
     schedule = sequential_schedule(problem)
