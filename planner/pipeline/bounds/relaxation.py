@@ -156,15 +156,19 @@ def _row_multipliers(
 
 
 def read_row_duals(text: str, rows: int) -> list[float] | None:
-    """The dual values of all rows in a solution file of HiGHS; None if it has none."""
+    """The dual values of all rows in a solution file of HiGHS; None if it has none, or cannot be
+    read: a file may have been cut short on a full disk, and no bound is proven then."""
     _, _, duals = text.partition("# Dual solution values")
     _, found, listed = duals.partition("# Rows")
     if not found:
         return None
     values = [0.0] * rows
-    for line in listed.splitlines()[1 : rows + 1]:
-        name, _, value = line.partition(" ")
-        values[int(name.removeprefix("constr(").removesuffix(")"))] = float(value)
+    try:
+        for line in listed.splitlines()[1 : rows + 1]:
+            name, _, value = line.partition(" ")
+            values[int(name.removeprefix("constr(").removesuffix(")"))] = float(value)
+    except (ValueError, IndexError):
+        return None
     return values
 
 

@@ -59,6 +59,13 @@ def test_a_fault_is_no_proof(monkeypatch: pytest.MonkeyPatch) -> None:
         relaxation_bound(problem, 10.0, never)
 
 
+@pytest.mark.parametrize("line", ["constr(0) -0.", "constr(0)", "constr(", "constr(9) 1.0"])
+def test_a_solution_file_that_cannot_be_read_proves_nothing(line: str) -> None:
+    text = f"# Dual solution values\n# Rows 2\n{line}\n"
+    read = read_row_duals(text, 2)
+    assert read == ([-0.0, 0.0] if line == "constr(0) -0." else None)
+
+
 @settings(max_examples=25, deadline=None)
 @given(problems(max_devices=2, max_chunks=1, max_micro_batches=2))
 def test_relaxation_is_never_above_the_best_of_all_orders(problem: PipelineProblem) -> None:
